@@ -88,11 +88,11 @@ def main() -> None:
 
 
 def families() -> dict[str, list[str]]:
-    """The first line of each folder of ``structpe/positions``, with the models in it."""
+    """The first line of each family in ``structpe/positions``, with its models."""
     found: dict[str, list[str]] = {}
     for name, model in MODELS.items():
-        package = model.__module__.rpartition(".")[0]
-        found.setdefault((import_module(package).__doc__ or package).partition("\n")[0].rstrip("."), []).append(name)
+        family = model.__module__
+        found.setdefault((import_module(family).__doc__ or family).partition("\n")[0].rstrip("."), []).append(name)
     return dict(sorted(found.items()))
 
 

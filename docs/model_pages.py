@@ -29,7 +29,7 @@ from structpe.citing import reference
 from structpe.cli._filters import about
 from structpe.cli.positions import Row
 from structpe.encodings import ENCODINGS, UNREACHABLE, WITHIN, Encoding
-from structpe.encodings._fast import slow
+from structpe.encodings.compiled import slow
 from structpe.errors import StructPEError
 from structpe.pictures.head_patterns import weights_of
 from structpe.pictures.heat import Heat, heat_of

@@ -141,16 +141,21 @@ class Registered:
 
 def _hints(package: str) -> Iterator[tuple[str, str]]:
     """Names of classes, and their names in the registry, each with the module whose source has them."""
-    for folder in map(Path, importlib.import_module(package).__path__):
+    for folder in map(Path, _folders(package)):
         for file in sorted(folder.rglob("*.py")):
             module = ".".join([package, *file.relative_to(folder).with_suffix("").parts])
             for names in _NAMED.findall(file.read_text(encoding="utf-8")):
                 yield from ((name, module) for name in names)
 
 
+def _folders(package: str) -> list[str]:
+    """Where the modules of a package are; nowhere if all classes are in one module."""
+    return list(getattr(importlib.import_module(package), "__path__", ()))
+
+
 def _import_all(package: str) -> None:
     """Import every module of a package, and of the packages in it."""
-    for module in pkgutil.iter_modules(importlib.import_module(package).__path__, f"{package}."):
+    for module in pkgutil.iter_modules(_folders(package), f"{package}."):
         if module.ispkg:
             _import_all(module.name)
         else:

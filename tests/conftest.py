@@ -59,9 +59,9 @@ def pytest_collection_finish() -> None:
 @pytest.fixture
 def coarse_paths(monkeypatch: pytest.MonkeyPatch) -> None:
     """Laws of all models: one step of FLOATER's path for each place, as five take longer than many models."""
-    from structpe.positions.absolute import _flow
+    from structpe.positions import absolute as absolute_module
 
-    monkeypatch.setattr(_flow, "solve", partial(_flow.solve, parts=1))
+    monkeypatch.setattr(absolute_module, "solve", partial(absolute_module.solve, parts=1))
 
 
 @pytest.fixture(autouse=True)

@@ -60,7 +60,7 @@ def test_every_encoding_and_position_model_has_a_row() -> None:
 def test_what_is_registered_has_rows_without_an_edit() -> None:
     declared = """
 from structpe.encodings import Order
-from structpe.positions.buckets.t5 import T5
+from structpe.positions.buckets import T5
 class Other(Order, name="another-order"): ...
 class More(T5, name="another-t5"): ...
 """

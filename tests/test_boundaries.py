@@ -20,7 +20,7 @@ from structpe.adapters import pyg, pytorch
 from structpe.adapters.weights import load_authors
 from structpe.data import store
 from structpe.data.batch import Batch
-from structpe.data.parts import columns
+from structpe.data.chunks import columns
 from structpe.encodings import Distance
 from structpe.errors import EncodingError, PositionError, StructPEError, StructureError, UnsupportedTerm
 from structpe.nn.graph_model import GraphModel, GraphModelConfig

@@ -21,7 +21,7 @@ PROGRAM = f"""
 import json, warnings
 import torch
 from structpe.feature_maps import elu_plus_one
-from structpe.positions.blocks._signed_root import signed_root
+from structpe.positions.grit import signed_root
 from tests.positions import tracing
 
 warnings.simplefilter("ignore")

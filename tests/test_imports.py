@@ -51,9 +51,14 @@ FOREIGN_IN = {
     "structpe.parsing.component": {"spacy"},
 }
 # Folders in which one file is one member of a registry, and the files and folders there that are for all of them.
-REGISTRIES = ("attention", "cli", "converters", "datasets", "encodings", "objectives", "positions", "writers")
+REGISTRIES = ("attention", "cli", "converters", "datasets", "objectives", "writers")
 SHARED = {
+    "attend",
     "base",
+    "classification",
+    "gather",
+    "layout",
+    "reference",
     "build",
     "main",
     "levels",
@@ -134,6 +139,25 @@ def is_member(name: str) -> bool:
     """Whether a file of a registry's folder, or of a folder in it, holds one member of the registry."""
     inside = name.split(".")[2:]
     return bool(inside) and name not in PACKAGES and SHARED.isdisjoint(inside) and not inside[-1].startswith("_")
+
+
+SHARED_BY_FAMILIES = {
+    *("base", "batch", "block", "build", "checks", "networks", "offsets", "path_attention", "places", "sinusoids"),
+    *("buckets", "spectra", "tables"),
+}
+"""Files of ``structpe/positions`` that families may import. ``rotary_axes`` may import ``rotary``: it is one family."""
+
+
+def test_families_of_position_models_do_not_know_one_another() -> None:
+    known = [
+        where(module, each)
+        for module in modules()
+        if module.package == "positions"
+        for each in own(module)
+        if package_of(each.name) == "positions" and (family := each.name.split(".")[2:])
+        if family[0] not in SHARED_BY_FAMILIES and not module.name.split(".")[-1].startswith(family[0])
+    ]
+    assert not known, "share it in a file of its own:\n" + "\n".join(known)
 
 
 def test_position_models_know_no_kernel() -> None:

@@ -26,7 +26,7 @@ import structpe.tasks.prediction.report
 import structpe.tasks.prediction.run_all
 import structpe.writers  # noqa: F401
 from structpe.cli.main import main
-from structpe.data import parts, store
+from structpe.data import chunks, store
 from structpe.datasets import catalogue
 from structpe.errors import StructPEError, explained
 from structpe.signals import ending
@@ -198,7 +198,7 @@ def _graphs(folder: Path) -> None:
 
 
 def _encode() -> int:
-    parts.STRUCTURES = SHARD
+    chunks.STRUCTURES = SHARD
     words = (
         "encode inputs/graphs.txt --reader amr --encoding distance:limit=8 --encoding random-walk:steps=4 --out store"
     )
@@ -210,7 +210,7 @@ def _encode_by_two() -> int:
     program = sys.modules["__main__"]
     program.__dict__.pop("__file__", None)
     program.__spec__ = None
-    parts.STRUCTURES = SHARD
+    chunks.STRUCTURES = SHARD
     words = "encode inputs/graphs.txt --reader amr --encoding distance:limit=8 --out store --jobs 2"
     return main(words.split())
 

@@ -3,7 +3,7 @@
     python experiments/speed/buckets.py CORPORA --device cuda
 
 A batch is cut into buckets of least cost, where a bucket costs its cells and a fixed number of cells
-(``structpe.data.buckets``): few cells make many buckets, many cells make one.
+(``structpe.data.batch``): few cells make many buckets, many cells make one.
 Medians of rounds in which they take turns.
 """
 

@@ -30,7 +30,7 @@ import distributed
 import numpy as np
 
 import structpe
-from structpe.data.parts import parts
+from structpe.data.chunks import parts
 from structpe.data.store import Store, load, write
 from structpe.encodings import Encoding, Laplacian, RandomWalk, UndirectedDistance
 from structpe.readers import read

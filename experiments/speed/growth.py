@@ -19,7 +19,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import shortest_path
 
 from structpe.encodings import RRWP, Encoding, Laplacian, RandomWalk, UndirectedDistance
-from structpe.encodings._fast import slow
+from structpe.encodings.compiled import slow
 from structpe.structure import Structure
 
 SMALL, LARGE = (8, 16, 32, 64), (500, 1000, 2000, 4000)

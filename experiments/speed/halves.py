@@ -21,7 +21,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from structpe.data.parts import columns
+from structpe.data.chunks import columns
 from structpe.encodings import UndirectedDistance
 from structpe.readers import stream
 

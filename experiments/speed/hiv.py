@@ -27,9 +27,9 @@ import numpy as np
 from safetensors.numpy import save_file
 
 import structpe
-from structpe.data._shard import named, pack
-from structpe.data.parts import parts
+from structpe.data.chunks import parts
 from structpe.data.store import digests
+from structpe.data.store_index import named, pack
 from structpe.encodings import Encoding, Laplacian, RandomWalk, UndirectedDistance
 from structpe.files import sha256_of
 from structpe.readers import read

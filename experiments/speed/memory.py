@@ -21,9 +21,9 @@ from pathlib import Path
 import numpy as np
 
 import structpe
-from structpe.data.parts import columns
+from structpe.data.chunks import columns
 from structpe.encodings import ENCODINGS, Encoding
-from structpe.encodings._fast import slow
+from structpe.encodings.compiled import slow
 from structpe.readers import stream
 from structpe.structure import Structure
 

@@ -15,8 +15,7 @@ from torch import Tensor
 from torch_geometric.nn import GATConv, GCNConv
 
 from structpe.data.adjacency import CSRAdjacency, EdgeIndex
-from structpe.nn.convolutions.gat import GAT
-from structpe.nn.convolutions.gcn import GCN
+from structpe.nn.convolutions import GAT, GCN
 from structpe.nn.propagation import propagate
 from structpe.structure import Structure
 

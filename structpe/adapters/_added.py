@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from structpe.data.parts import columns
+from structpe.data.chunks import columns
 from structpe.data.store import write
 from structpe.encodings.base import Column, Encoded, Encoding
 from structpe.encodings.named import Asked, as_encoding

@@ -16,8 +16,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from structpe.attention._gather import added, without_lists
-from structpe.attention._written import vectors
+from structpe.attention.gather import added, without_lists
+from structpe.attention.reference import vectors
 from structpe.errors import PositionError
 from structpe.terms import Terms
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from structpe.errors import PositionError
 from structpe.positions import PositionModel, Sum
-from structpe.positions._pair_tables import KeyValueTables, PairTable
+from structpe.positions.tables import KeyValueTables, PairTable
 from structpe.terms import Factor, Lookup, SparsePairs, Terms
 
 __all__ = ["difference", "drawn", "started", "with_same_draws"]

@@ -8,8 +8,8 @@ import torch
 
 from structpe.errors import PositionError
 from structpe.positions import PositionModel
-from structpe.positions._tables import Table
-from structpe.positions.buckets._offset_buckets import Buckets
+from structpe.positions.buckets import Buckets
+from structpe.positions.tables import Table
 
 __all__ = ["take_t5"]
 

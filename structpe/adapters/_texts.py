@@ -15,8 +15,8 @@ from structpe.adapters._collator import IGNORED, padded
 from structpe.adapters._kinds import Kind
 from structpe.adapters._places import NONE
 from structpe.adapters._tokens import TokenPositions
+from structpe.data.chunks import columns
 from structpe.data.encode import join
-from structpe.data.parts import columns
 from structpe.data.whole import as_one
 from structpe.encodings.base import Encoded, Encoding
 from structpe.errors import ConfigError, StructureError

@@ -1,9 +1,9 @@
-"""Attention kernels: how attention is computed. One file per kernel; the registry finds them."""
+"""Attention kernels: how attention is computed. A kernel is a file; the registry finds them."""
 
-from structpe.attention._dispatch import attend, attend_ragged
-from structpe.attention._layout import Layout
-from structpe.attention._written import additive, weights
+from structpe.attention.attend import attend, attend_ragged
 from structpe.attention.base import KERNELS, Call, Choice, Kernel, watching
+from structpe.attention.layout import Layout
+from structpe.attention.reference import additive, weights
 
 __all__ = [
     "KERNELS",

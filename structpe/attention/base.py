@@ -10,17 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import torch
 from torch import Tensor
 
-from structpe.attention._layout import Layout
-from structpe.attention._pair_vectors import is_large
+from structpe.attention.gather import is_large
+from structpe.attention.layout import Layout
 from structpe.errors import StructPEError
 from structpe.registry import Registry
-from structpe.terms import Lookup, SparsePairs, Terms, Toeplitz
+from structpe.terms import Lookup, Pairs, SparsePairs, Terms, Toeplitz
 
 __all__ = [
     "KERNELS",
@@ -28,13 +28,16 @@ __all__ = [
     "Choice",
     "Kernel",
     "Ragged",
+    "attend_masked",
     "cheapest",
     "choose",
+    "cost_masked",
     "kernel",
     "of_offsets",
     "room",
     "watching",
 ]
+
 
 Compute: TypeAlias = Callable[[Tensor, Tensor, Tensor, Terms, float], Tensor]
 Ragged: TypeAlias = Callable[[Tensor, Layout, "list[Terms]", float], Tensor]
@@ -316,3 +319,29 @@ def choose(name: str, call: Call) -> Kernel:
         for watcher in _WATCHERS:
             watcher.append(Choice(call, chosen.name, others))
     return chosen
+
+
+def attend_masked(q: Tensor, k: Tensor, v: Tensor, terms: Terms, dropout: float) -> Tensor:
+    """Attention with a mask in place of the lists."""
+    (b, h, n, d), m = q.shape, k.shape[2]
+    if not n or not m:
+        return (q.sum() + k.sum() + v.sum()) * 0 + v.new_zeros(b, h, n, v.shape[-1])
+    masks = (_mask(pairs, b, n, m) for pairs in terms.pairs)
+    whole = replace(terms, pairs=(), mask=(*terms.mask, *(mask for mask in masks if mask is not None)))
+    return cheapest(Call.of(whole, q, (b, h, n, m, d), dropout, False)).compute(q, k, v, whole, dropout)
+
+
+def cost_masked(call: Call) -> float:
+    """Nanoseconds of a call."""
+    b, _, n, m, _ = call.shape
+    without = replace(call, used=call.used - {"pairs"} | {"mask"}, pairs=0)
+    return cheapest(without).cost(without) + 5.0 * b * n * m + 5.0 * call.pairs
+
+
+def _mask(pairs: Pairs, b: int, n: int, m: int) -> Tensor | None:
+    """(b, 1, n, m) which pairs are listed; None if all are, as no pair is listed twice."""
+    if len(pairs.key) == b * n * m and not torch.compiler.is_compiling():
+        return None
+    place = (pairs.batch * n + pairs.query) * m + pairs.key
+    listed = torch.zeros(b * n * m, dtype=torch.bool, device=place.device).index_fill_(0, place, True)
+    return listed.view(b, 1, n, m)

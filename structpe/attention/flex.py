@@ -1,5 +1,10 @@
 """PyTorch's FlexAttention on CUDA: a compiled kernel that reads tables of pairs while it computes scores.
 
+A modification is a function of the numbers b, h, i and j of one score. It reads captured tensors, each at one place
+only: PyTorch does not compute the gradient of a tensor that is read at two places.
+
+Shapes: b batch, h heads, n queries, m keys, r rows of a structure, e listed pairs, s size of a block.
+
 ``auto`` takes it only after :func:`enable`, which compares it with ``dense`` on the GPU at hand::
 
     from structpe.attention import flex
@@ -10,22 +15,282 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
-from typing import Any
+from functools import cache, reduce
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from structpe.attention._flex_parts import Masks, Score, masks_of, score_of
-from structpe.attention._mixtures import mixed
 from structpe.attention.base import KERNELS, Call, kernel
+from structpe.attention.gather import mixed
 from structpe.errors import StructPEError, listed
-from structpe.terms import Lookup, Terms, Toeplitz
+from structpe.terms import Lookup, Pairs, SparsePairs, Terms, Toeplitz
 
-__all__ = ["Probe", "block_mask", "disable", "eager", "enable", "flex", "kernel_options", "modifications", "probe"]
+__all__ = [
+    "Mask",
+    "Masks",
+    "Probe",
+    "Score",
+    "block_mask",
+    "disable",
+    "eager",
+    "enable",
+    "flex",
+    "kernel_options",
+    "masks_of",
+    "modifications",
+    "probe",
+    "score_of",
+]
+
+
+At: TypeAlias = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
+"""(b, h, i, j) -> what one pair has."""
+
+Mask: TypeAlias = At
+Score: TypeAlias = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]
+"""(score, b, h, i, j) -> the changed score."""
+
+
+def score_of(q: Tensor, k: Tensor, terms: Terms, scale: float, captured: bool) -> Score | None:
+    """The modification of scores; None if no term changes them.
+
+    Args:
+        q, k: after the maps.
+        terms: without maps and projection.
+        scale: of the scores.
+        captured: whether factors are part of it; otherwise they are part of longer heads.
+    """
+    shape = (*q.shape[:3], k.shape[2])
+    wide = torch.promote_types(q.dtype, torch.float32)
+    vectors = [_met_keys(scale * q, x, shape, wide) for x in terms.key]
+    vectors += [_met_queries(x, scale * k, shape, wide) for x in terms.query]
+    gates = [_scalars(x, shape, wide) for x in terms.gate]
+    added = [_scalars(x, shape, wide) for x in terms.bias]
+    for factor in terms.factors if captured else ():
+        added += [_product(*each, shape[1]) for each in _columns(factor.left.to(wide), factor.right.to(wide))]
+    act = terms.act
+    if not (vectors or gates or added or act):
+        return None
+
+    def score_mod(score: Tensor, b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
+        for vector in vectors:
+            score = score + vector(b, h, i, j)
+        if act is not None:
+            score = act(score)
+        for gate in gates:
+            score = score * gate(b, h, i, j)
+        for bias in added:
+            score = score + bias(b, h, i, j)
+        return score
+
+    return score_mod
+
+
+@dataclass(frozen=True)
+class Masks:
+    """Which pairs attend.
+
+    Attributes:
+        mod: of one pair.
+        some: (b or 1, h or 1, n / s, m / s) False for blocks without a pair that attends.
+        whole: of the same shape, True for blocks of which all pairs attend.
+    """
+
+    mod: Mask
+    some: Tensor
+    whole: Tensor
+
+
+def masks_of(terms: Terms, shape: tuple[int, int, int, int], size: int, device: torch.device) -> Masks | None:
+    """Masks, causal attention and listed pairs; None if all pairs attend.
+
+    Nothing of n m elements is made, unless a mask has as many.
+
+    Args:
+        terms: which pairs attend.
+        shape: b, h, n and m.
+        size: of a block.
+        device: of the result.
+    """
+    _, h, n, m = shape
+    made = [_of_mask(mask, h, size) for mask in terms.mask] + [_of_list(x, shape, size) for x in terms.pairs]
+    if terms.causal:
+        made.append(_of_order(n, m, size, device))
+    if not made:
+        return None
+    mods = [each.mod for each in made]
+
+    def mask_mod(b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
+        allowed = mods[0](b, h, i, j)
+        for mod in mods[1:]:
+            allowed = allowed & mod(b, h, i, j)
+        return allowed
+
+    # A block that reaches beyond the last query or key is not whole. A BlockMask needs all four axes.
+    ends = [torch.arange(size, -(-count // size) * size + 1, size, device=device) <= count for count in (n, m)]
+    whole = reduce(torch.logical_and, [each.whole for each in made], (ends[0][:, None] & ends[1])[None, None])
+    some = reduce(torch.logical_and, [each.some for each in made], torch.ones_like(whole))
+    return Masks(mask_mod, some, whole & some)
+
+
+def _at(x: Tensor, heads: int) -> At:
+    """x[b, h, i, j] of (b or 1, h or 1, n or 1, m or 1)."""
+    if x.numel() == 1:  # one axis has to be left
+        x = x.expand(1, heads, 1, 1)
+    axes = [axis for axis in range(4) if x.shape[axis] > 1] or [1]
+    x = x.reshape([x.shape[axis] for axis in axes])
+
+    def read(b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
+        place = (b, h, i, j)
+        return x[tuple([place[axis] for axis in axes])]
+
+    return read
+
+
+def _scalars(x: Lookup | SparsePairs | Tensor, shape: tuple[int, int, int, int], wide: torch.dtype) -> At:
+    if isinstance(x, Tensor):
+        return _at(x.to(wide).view_as(x), shape[1])
+    rows, places = _rows(x, shape)
+    values = _at(rows.to(wide)[:, :, None], shape[1])
+
+    def read(b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
+        return values(b, h, i, places(b, h, i, j))
+
+    return read
+
+
+def _met_keys(q: Tensor, x: Lookup | SparsePairs, shape: tuple[int, int, int, int], wide: torch.dtype) -> At:
+    """q_i . x_ij: the query meets each row once."""
+    rows, places = _rows(x, shape)
+    products = _at((q @ rows.to(q.dtype).transpose(-1, -2)).to(wide), shape[1])
+
+    def read(b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
+        return products(b, h, i, places(b, h, i, j))
+
+    return read
+
+
+def _met_queries(x: Lookup | SparsePairs, k: Tensor, shape: tuple[int, int, int, int], wide: torch.dtype) -> At:
+    """x_ij . k_j."""
+    rows, places = _rows(x, shape)
+    products = _at((k @ rows.to(k.dtype).transpose(-1, -2)).to(wide), shape[1])
+
+    def read(b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
+        return products(b, h, j, places(b, h, i, j))
+
+    return read
+
+
+def _columns(left: Tensor, right: Tensor) -> Sequence[tuple[Tensor, Tensor]]:
+    return list(zip(left.unbind(-1), right.unbind(-1), strict=True))
+
+
+def _product(left: Tensor, right: Tensor, heads: int) -> At:
+    """left_i right_j of (b or 1, h or 1, n or 1) and (b or 1, h or 1, m or 1)."""
+    one, other = _at(left[..., None], heads), _at(right[:, :, None], heads)
+
+    def read(b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
+        return one(b, h, i, j) * other(b, h, i, j)
+
+    return read
+
+
+def _rows(x: Lookup | SparsePairs, shape: tuple[int, int, int, int]) -> tuple[Tensor, At]:
+    """(b or 1, h or 1, r, ...) the rows, and which of them a pair has."""
+    if isinstance(x, SparsePairs):
+        # Row 0 is for pairs that are not listed.
+        table = torch.cat([x.table.new_zeros(1, *x.table.shape[1:]), x.table])
+        return table.movedim(1, 0)[None], _listed(x.pairs, x.index.to(torch.int32) + 1, shape, _SIZE)[0]
+    rows = x.local().movedim(2, 1)
+    if isinstance(x.index, Toeplitz):
+        return rows, _diagonal(x.index, shape[1])
+    matrix = _at(_narrow(x.index)[:, None], shape[1])
+
+    def places(b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
+        return matrix(b, h, i, j).to(torch.int32)
+
+    return rows, places
+
+
+def _diagonal(index: Toeplitz, heads: int) -> At:
+    diagonals, last = _at(_narrow(index.diagonals)[:, None, None], heads), index.n - 1
+
+    def places(b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
+        return diagonals(b, h, i, j - i + last).to(torch.int32)
+
+    return places
+
+
+def _narrow(index: Tensor) -> Tensor:
+    return index.to(torch.int32) if index.dtype == torch.int64 else index
+
+
+_SIZE = 128
+"""Of the blocks in which the rows of listed pairs are kept."""
+
+
+def _listed(pairs: Pairs, values: Tensor, shape: tuple[int, int, int, int], size: int) -> tuple[At, Tensor]:
+    """The value of each pair, 0 for those not listed; and (b, n / s, m / s) which blocks have a listed pair.
+
+    Only blocks with a listed pair are kept.
+    """
+    b, _, n, m = shape
+    rows, columns = -(-n // size), -(-m // size)
+    number = (pairs.batch * rows + pairs.query // size) * columns + pairs.key // size
+    present, of_pair = torch.unique(number, return_inverse=True)
+    where = torch.zeros(b * rows * columns, dtype=torch.int32, device=number.device)
+    where[present] = torch.arange(1, len(present) + 1, dtype=torch.int32, device=number.device)
+    where = where.view(b, rows, columns)
+    blocks = values.new_zeros(len(present) + 1, min(size, n), min(size, m))
+    blocks[of_pair + 1, pairs.query % size, pairs.key % size] = values
+
+    def read(b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
+        del h
+        return blocks[where[b, i // size, j // size], i % size, j % size]
+
+    return read, where > 0
+
+
+def _of_list(pairs: Pairs, shape: tuple[int, int, int, int], size: int) -> Masks:
+    there = torch.ones(len(pairs.key), dtype=torch.bool, device=pairs.key.device)
+    mod, some = _listed(pairs, there, shape, size)
+    return Masks(mod, some[:, None], torch.zeros_like(some[:, None]))
+
+
+def _of_order(n: int, m: int, size: int, device: torch.device) -> Masks:
+    """Causal attention."""
+    ahead = m - n
+
+    def mod(b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
+        del b, h
+        return j <= i + ahead
+
+    first, key = (torch.arange(0, count, size, device=device) for count in (n, m))
+    last, furthest = (first + size - 1).clamp(max=n - 1), (key + size - 1).clamp(max=m - 1)
+    return Masks(mod, key <= last[:, None] + ahead, furthest <= first[:, None] + ahead)
+
+
+def _of_mask(mask: Tensor, heads: int, size: int) -> Masks:
+    some, whole = _in_blocks(mask, size), ~_in_blocks(~mask, size)
+    return Masks(_at(mask, heads), some, whole)
+
+
+def _in_blocks(mask: Tensor, size: int) -> Tensor:
+    """(b or 1, h or 1, n / s or 1, m / s or 1) whether a block of a mask has a pair."""
+    for axis in (3, 2):
+        count = mask.shape[axis]
+        if count > 1:
+            more = -count % size
+            shape = list(mask.shape)
+            shape[axis] = more
+            filled = torch.cat([mask, mask.new_zeros(shape)], axis)
+            mask = filled.reshape(*shape[:axis], -1, size, *shape[axis + 1 :]).any(axis + 1)
+    return mask
+
 
 BLOCK = 128
 """Queries and keys of a block of the mask."""

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from structpe.attention._mixtures import mixed
 from structpe.attention.base import Call, kernel
+from structpe.attention.gather import mixed
 from structpe.dropout import dropout as dropped
 from structpe.errors import UnsupportedTerm
 from structpe.terms import Terms

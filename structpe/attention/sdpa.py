@@ -11,10 +11,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from structpe.attention._folded import folded
-from structpe.attention._gather import disallow
-from structpe.attention._written import rounded
 from structpe.attention.base import Call, kernel, of_offsets, room
+from structpe.attention.gather import disallow, folded
+from structpe.attention.reference import rounded
 from structpe.precision import wide
 from structpe.terms import Lookup, Terms, Toeplitz
 

@@ -23,10 +23,19 @@ from jaxtyping import Int
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from structpe.attention._folded import folded, multiplied
-from structpe.attention._gather import disallow, gather_scalars, masks, may_forbid, opened, total, without_lists
-from structpe.attention._layout import Layout
 from structpe.attention.base import Call, kernel
+from structpe.attention.gather import (
+    disallow,
+    folded,
+    gather_scalars,
+    masks,
+    may_forbid,
+    multiplied,
+    opened,
+    total,
+    without_lists,
+)
+from structpe.attention.layout import Layout
 from structpe.dropout import dropout as dropped
 from structpe.dropout import noise as drawn
 from structpe.precision import wide

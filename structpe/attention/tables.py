@@ -10,18 +10,18 @@ from functools import reduce
 import torch
 from torch import Tensor
 
-from structpe.attention._folded import multiplied
-from structpe.attention._gather import (
+from structpe.attention.base import Call, kernel, room
+from structpe.attention.gather import (
     added,
     collect_values,
     disallow,
     gather_scalars,
     masks,
+    multiplied,
     opened,
     total,
     without_lists,
 )
-from structpe.attention.base import Call, kernel, room
 from structpe.dropout import dropout as dropped
 from structpe.terms import Terms
 

@@ -129,7 +129,7 @@ def _passes(spec: Spec | None, given: Namespace) -> bool:
 
 def _spec(name: str) -> Spec | None:
     from structpe.positions import MODELS
-    from structpe.positions._spec import spec_of
+    from structpe.positions.base import spec_of
 
     return spec_of(MODELS[name])
 

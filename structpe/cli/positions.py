@@ -106,7 +106,7 @@ class Row:
         from structpe.errors import PositionError
         from structpe.plain.typed import options_of
         from structpe.positions import MODELS, build, describe
-        from structpe.positions._spec import spec_of
+        from structpe.positions.base import spec_of
 
         model = MODELS[name]
         spec, said = spec_of(model), (about(model), formula(model))

@@ -3,26 +3,55 @@
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import groupby, pairwise
 from random import Random
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from structpe.data.drawn import Drawn
-from structpe.data.parts import columns
-from structpe.data.prepare import Example, Preparer
-from structpe.data.vocabulary import UNKNOWN
+from structpe.data.chunks import columns
+from structpe.data.prepare import UNKNOWN, Example, Preparer
 from structpe.encodings.base import Encoding
 from structpe.structure import Structure
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-__all__ = ["Merges", "Resplit", "Unit"]
+__all__ = [
+    "Drawn",
+    "Merges",
+    "Resplit",
+    "Unit",
+    "of_epoch",
+]
+
+
+E = TypeVar("E")
+
+
+class Drawn(ABC, Generic[E]):
+    """Examples that differ from epoch to epoch. What they are follows from the epoch and their numbers alone.
+
+    So a training that goes on after an interruption meets the examples that it would have met without, whatever the
+    number of devices, or of processes that make batches ready.
+    """
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """How many there are, in every epoch."""
+
+    @abstractmethod
+    def of(self, epoch: int, numbers: Sequence[int]) -> Sequence[E]:
+        """The examples of these numbers in an epoch."""
+
+
+def of_epoch(examples: Sequence[E] | Drawn[E], epoch: int, numbers: Sequence[int]) -> Sequence[E]:
+    """The examples of these numbers in an epoch; those of a sequence are the same in all."""
+    return examples.of(epoch, numbers) if isinstance(examples, Drawn) else [examples[i] for i in numbers]
 
 
 _KEPT = 1 << 16
@@ -47,7 +76,7 @@ class Merges:
     seeded, so that a training could not be repeated; hence this class.
 
     Args:
-        tokenizer: of :func:`structpe.data.vocabulary.train_vocabulary`. Units that were added to it stay whole.
+        tokenizer: of :func:`structpe.data.prepare.train_vocabulary`. Units that were added to it stay whole.
         dropout: p.
     """
 

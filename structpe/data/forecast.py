@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from structpe.data._shard import pack
+from structpe.data.store_index import pack
 from structpe.encodings.base import Encoding
 from structpe.structure import Structure
 

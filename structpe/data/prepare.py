@@ -1,8 +1,9 @@
-"""Prepare items for a text model: form of the graph, units, encodings, batches."""
+"""Prepare items for a text model: form of the graph, vocabulary, units, encodings, batches."""
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -11,13 +12,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from structpe.data.adjacency import EdgeTypes
 from structpe.data.batch import Batch, Grouping, collate
 from structpe.data.batch import Example as GraphExample
-from structpe.data.edge_types import EdgeTypes
-from structpe.data.parts import columns
-from structpe.data.vocabulary import FIRST, LAST, PADDING, SMALLEST, train_vocabulary
+from structpe.data.chunks import columns
 from structpe.encodings.base import Encoded, Encoding
-from structpe.errors import ConfigError, StoreError, StructureError, undamaged
+from structpe.errors import ConfigError, MissingExtra, StoreError, StructureError, undamaged
 from structpe.files import atomic_write
 from structpe.plain.bounds import UNITS, VOCABULARY, bounded
 from structpe.readers import Item
@@ -30,7 +30,61 @@ from structpe.transforms.units import split
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-__all__ = ["Example", "PrepareConfig", "Preparer"]
+__all__ = [
+    "FIRST",
+    "LAST",
+    "PADDING",
+    "SMALLEST",
+    "SPECIALS",
+    "UNKNOWN",
+    "Example",
+    "PrepareConfig",
+    "Preparer",
+    "train_vocabulary",
+]
+
+
+PADDING, UNKNOWN, FIRST, LAST = "<pad>", "<unk>", "<s>", "</s>"
+SPECIALS = (PADDING, UNKNOWN, FIRST, LAST)
+SMALLEST = 256 + len(SPECIALS)
+"""Size of the smallest vocabulary: all bytes and the special units."""
+
+
+def train_vocabulary(texts: Iterable[str], relations: Sequence[str], size: int, lowercase: bool = False) -> Tokenizer:
+    """Byte-level BPE (Sennrich et al. 2016) over texts and node labels.
+
+    With bytes, any text can be encoded and decoded exactly. Each relation label that appears at least twice is one
+    unit.
+
+    Args:
+        texts: texts and node labels.
+        relations: relation labels, one per occurrence.
+        size: number of units, including special units and relations.
+        lowercase: whether texts are lowercased.
+
+    Raises:
+        MissingExtra: ``tokenizers`` is not installed.
+    """
+    try:
+        from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
+    except ImportError as missing:
+        raise MissingExtra("tokenizers", "text") from missing
+    tokenizer = Tokenizer(models.BPE(unk_token=UNKNOWN))
+    tokenizer.normalizer = normalizers.Sequence([normalizers.NFC(), *([normalizers.Lowercase()] if lowercase else [])])
+    # A space before each label and text: a word is then the same unit at the start and inside.
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
+    tokenizer.decoder = decoders.ByteLevel()
+    frequent = sorted(relation for relation, times in Counter(relations).items() if relation and times > 1)
+    trainer = trainers.BpeTrainer(
+        vocab_size=max(size - len(frequent), SMALLEST),
+        special_tokens=list(SPECIALS),
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(texts, trainer)
+    tokenizer.add_tokens([AddedToken(relation, single_word=True, normalized=False) for relation in frequent])
+    return tokenizer
+
 
 AFRESH = "restore it, or train afresh (fresh)"
 """Advice if a file of a run is damaged."""

@@ -6,7 +6,7 @@
                                   and shards, checksums of the two tables, and a checksum of all this
     FOLDER/shards.safetensors     where each shard ends, its size and checksum
     FOLDER/digests.safetensors    which structure has which digest
-    FOLDER/00000.safetensors      a thousand structures or so; see :mod:`structpe.data._shard`
+    FOLDER/00000.safetensors      a thousand structures or so; see :mod:`structpe.data.store_index`
 
 All but the first are mapped: what a process holds in memory does not grow with the number of structures. A store is
 written to FOLDER.tmp by one process at a time, and renamed when it is complete and on the disk. A new run reuses the
@@ -28,11 +28,10 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from structpe import __version__
-from structpe.data import _index
-from structpe.data._filling import content, digests, fill, holds, write_shard
-from structpe.data._index import INDEX, Digests, Shards, file_of
-from structpe.data._shard import Shard
-from structpe.data.parts import parts
+from structpe.data import store_index as store_index_module
+from structpe.data.chunks import parts
+from structpe.data.store_index import INDEX, Digests, Shard, Shards, file_of
+from structpe.data.store_writer import content, digests, fill, holds, write_shard
 from structpe.encodings.base import ENCODINGS, Column, Encoded, Encoding
 from structpe.encodings.named import Asked, as_encodings
 from structpe.errors import EncodingError, StoreError, foreign, listed, undamaged
@@ -255,7 +254,7 @@ def write(
         lock(path, lambda: tell(f"another process writes to {path}; waiting for it")) as work,
         naming(path, _growing(path)),
     ):
-        if not _index.ours(_growing(path)):
+        if not store_index_module.ours(_growing(path)):
             raise foreign(_growing(path))
         if path.exists():
             store = _same(path, structures, made, tell)
@@ -358,7 +357,7 @@ def _read_index(path: Path) -> dict[str, Any]:
                 else f" (no {INDEX}); give the folder that an encoding run has written"
             )
         )
-    return _index.read(path, FORMAT, __version__)
+    return store_index_module.read(path, FORMAT, __version__)
 
 
 def _described(encodings: Sequence[Encoding]) -> list[dict[str, Any]]:

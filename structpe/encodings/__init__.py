@@ -1,4 +1,4 @@
-"""Encodings: what is computed from a structure. One file per subject; the registry finds them by name.
+"""Encodings: what is computed from a structure. One file per subject; a registry finds them.
 
 Each class can be imported from here, ``from structpe.encodings import Distance``, wherever its file is.
 """

@@ -1,20 +1,94 @@
-"""The place of a unit in a grid or in space, and the offset between two units along each axis."""
+"""Places of units in a grid or in space, and offsets and distances between them."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, repeat
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from structpe.encodings._encoded import narrow
-from structpe.encodings._unit_places import places_in_grid, places_in_space
-from structpe.encodings._units import of_units
-from structpe.encodings.base import Encoded, Encoding, check_all_pairs, check_key, flags
+from structpe.encodings.base import Column, Encoded, Encoding, check_all_pairs, check_key, flags
+from structpe.encodings.columns import blocks, narrow, ranges, significant
+from structpe.encodings.graphs import Graphs, column_of, of_units, places_by
 from structpe.errors import EncodingError
 from structpe.structure import Ids, Structure
 
-__all__ = ["OUTSIDE", "Coordinates", "GridOffset", "GridRank", "Points"]
+__all__ = [
+    "OUTSIDE",
+    "Coordinates",
+    "Euclidean",
+    "GridOffset",
+    "GridRank",
+    "Points",
+    "UnitSquare",
+    "places_in_grid",
+    "places_in_space",
+]
+
+
+def places_in_grid(encoding: Encoding, structure: Structure, axes: int) -> Ids:
+    """(u, axes) places in a grid, -1 on every axis without one; see :class:`structpe.encodings.Coordinates`.
+
+    Raises:
+        EncodingError: the structure has neither coordinates nor an order, has coordinates on more axes, or coordinates
+            that are not whole numbers from 0.
+    """
+    given = _given(encoding, structure, "coordinates", axes)
+    places = given.astype(np.int64)
+    outside = (places == -1).all(axis=1)
+    if len(wrong := np.flatnonzero((places != given).any(axis=1) | ((places < 0).any(axis=1) & ~outside))):
+        raise encoding.error(
+            structure,
+            f"the coordinates of unit {wrong[0]} are {given[wrong[0]].tolist()}; places in a grid are whole numbers "
+            f"from 0, or -1 on every axis of what has no place; for others choose the encoding 'points'",
+        )
+    widened: Ids = _widened(places, axes)
+    widened[outside] = -1
+    return widened
+
+
+def places_in_space(encoding: Encoding, structure: Structure, key: str, axes: int) -> NDArray[Any]:
+    """(u, axes) values of a feature for the units, or their reading order; see :class:`structpe.encodings.Points`.
+
+    Raises:
+        EncodingError: the structure has neither the feature nor an order, the feature has more axes, or the structure
+            is a grid without the feature.
+    """
+    return _widened(_given(encoding, structure, key, axes), axes)
+
+
+def _given(encoding: Encoding, structure: Structure, key: str, axes: int) -> NDArray[Any]:
+    """(u, axes given) numbers."""
+    if key not in structure.features:
+        return _line(encoding, structure, key)
+    of_nodes = np.asarray(structure.features[key])
+    of_nodes = of_nodes[:, None] if of_nodes.ndim == 1 else of_nodes
+    if of_nodes.ndim != 2 or of_nodes.shape[1] > axes:
+        raise encoding.error(
+            structure,
+            f"feature {key!r} has {'x'.join(map(str, of_nodes.shape[1:]))} numbers per node, this encoding takes "
+            f"{axes} at most; give it more axes",
+        )
+    return of_units(structure, of_nodes)
+
+
+def _line(encoding: Encoding, structure: Structure, key: str) -> Ids:
+    if structure.order is None or "coordinates" in structure.features:
+        raise encoding.error(
+            structure,
+            f"the structure has no feature {key!r}, and is no sequence, which would not need one; give "
+            f"Structure(features={{{key!r}: ...}}), an array of one row per node; grid(shape) gives 'coordinates'",
+        )
+    return places_by(structure, structure.order)[:, None]
+
+
+def _widened(places: NDArray[Any], axes: int) -> NDArray[Any]:
+    return np.pad(places, ((0, 0), (axes - places.shape[1], 0)))
+
 
 _AXES = 64  # more than any grid has
 
@@ -205,3 +279,126 @@ def _check_axes(encoding: Encoding, axes: int) -> None:
     if not 1 <= axes <= _AXES:
         needed = "1 or more" if axes < 1 else f"{_AXES} at most"
         raise EncodingError(f"encoding {encoding.name!r}: the number of axes is {axes}; give {needed}")
+
+
+@dataclass(frozen=True)
+class UnitSquare(Encoding, name="unit-square"):
+    """The place in a grid, scaled to the same range for every size of grid.
+
+    -1 + 2 c/(n - 1) and 2/(n - 1) along each axis, c = 0..n-1 the coordinate: the place of a unit, and the step.
+
+    float32 (2, 2) per unit: for each axis the place, from -1 to 1, and the step from one place to the next. c is that
+    of :class:`structpe.encodings.Coordinates`, n one more than the largest c of the structure. Along an axis on which
+    all units have c = 0, the place is -1 and the step 0. A unit without a place in the grid has place 0 and step -1.
+
+    Raises:
+        EncodingError: the structure has neither coordinates nor an order, or it has more than two coordinates.
+    """
+
+    arity = 1
+    real = True
+
+    def one(self, structure: Structure) -> Encoded:
+        c = places_in_grid(self, structure, 2)
+        reach = np.maximum(c.max(axis=0), 0)
+        step = 2 / np.where(reach > 0, reach, np.inf)
+        both = np.stack([-1 + c * step, np.broadcast_to(step, c.shape)], axis=-1)
+        both[c[:, 0] < 0] = (0, -1)
+        return Encoded(both.astype(np.float32))
+
+
+Floats = NDArray[np.float64]
+
+_PAIRS = 1 << 18  # of the structures that are encoded together
+_FAR = 1e30  # models read distances in float32, squared
+
+
+@dataclass(frozen=True)
+class Euclidean(Encoding, name="euclidean"):
+    """Distances in space between units, with the labels of their nodes.
+
+    (|x_t - x_s|, label of t, label of s) of the nodes of query t and key s: values (r, 3), float64.
+
+    x is the row of a node in a feature of the structure, with any number of coordinates; a structure without it is a
+    line, and x the place of a node in reading order. Labels are numbers: 1 + i is ``labels[i]``, 0 an unknown label.
+    All units of a node are at its place.
+    Distances have 11 significant digits, so that equal ones are one value. (For Graphormer-3D, Shi et al. 2022.)
+
+    Args:
+        labels: the known labels of nodes, such as the elements of atoms; :meth:`fit` finds them.
+        key: name of the feature.
+
+    Raises:
+        EncodingError: the structure has neither the feature nor an order.
+    """
+
+    arity = 2
+    causal = True
+    real = True
+    recurs = True
+    version = 2
+
+    labels: tuple[str, ...] = ()
+    key: str = "coordinates"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "labels", tuple(self.labels))
+        check_key(self, self.key)
+
+    def fit(self, structures: Sequence[Structure]) -> Euclidean:
+        return replace(self, labels=tuple(sorted({label for s in structures for label in s.nodes})))
+
+    def one(self, structure: Structure) -> Encoded:
+        return self.many([structure])[0]
+
+    def many(self, structures: Sequence[Structure]) -> Column:
+        check_all_pairs(self, structures)  # before the coordinates are read, which may be missing
+        places = [self._places(structure) for structure in structures]
+        for structure, mine in zip(structures, places, strict=True):
+            check_all_pairs(self, [structure], max(3, mine.shape[1]))
+            if (farthest := np.abs(mine).max(initial=0)) > _FAR:
+                raise self.error(structure, f"feature {self.key!r} reaches to {farthest:g}; give it in larger units")
+        graphs = Graphs.of(structures)
+        numbers = {label: i for i, label in enumerate(self.labels, start=1)}
+        names = chain.from_iterable(each.nodes for each in structures)
+        labels = np.fromiter(map(numbers.get, names, repeat(0)), dtype=np.int64, count=len(graphs.graph))
+        index = np.empty(int(graphs.pair_start[-1]), dtype=np.uint32)
+        values, counts = [np.zeros((0, 3))], [np.zeros(0, dtype=np.int64)]
+        for some in blocks(np.square(graphs.sizes), _PAIRS):
+            pairs = slice(graphs.pair_start[some.start], graphs.pair_start[some.stop])
+            found, index[pairs], count = _triples(graphs, some, places[some], labels)
+            values.append(found)
+            counts.append(count)
+        return column_of(graphs, np.concatenate(values), index, np.concatenate(counts))
+
+    def _places(self, structure: Structure) -> NDArray[np.float64]:
+        if self.key in structure.features:
+            return np.asarray(structure.features[self.key], dtype=np.float64).reshape(structure.size, -1)
+        if structure.order is None:
+            raise self.error(
+                structure,
+                f"the structure has no feature {self.key!r}, and no reading order in its place; give "
+                f"Structure(features={{{self.key!r}: ...}}), an array of one row per node",
+            )
+        return structure.order[:, None].astype(np.float64)
+
+
+def _triples(graphs: Graphs, some: slice, places: Sequence[Floats], labels: Ids) -> tuple[Floats, Ids, Ids]:
+    """Of some structures: the distinct triples of each, the index of each pair among them, and their numbers."""
+    sizes = graphs.sizes[some]
+    apart = np.concatenate([np.sqrt(((x[:, None] - x[None, :]) ** 2).sum(axis=-1)).reshape(-1) for x in places])
+    distances, which = np.unique(significant(apart), return_inverse=True)
+    graph = np.repeat(np.arange(len(sizes)), np.square(sizes))
+    first = np.repeat(graphs.start[some], sizes)
+    query = np.repeat(np.arange(len(first)) + graphs.start[some.start], np.repeat(sizes, sizes))
+    key = ranges(first, np.repeat(sizes, sizes))
+    # Numbers in place of rows, which sort faster: of structure and distance, then also of both labels.
+    lengths, nth = np.unique(graph * len(distances) + which, return_inverse=True)
+    known, label = np.unique(labels[graphs.start[some.start] : graphs.start[some.stop]], return_inverse=True)
+    label_of = label[query - graphs.start[some.start]] * len(known) + label[key - graphs.start[some.start]]
+    triples, index = np.unique(nth * len(known) ** 2 + label_of, return_inverse=True)
+    nth, both = np.divmod(triples, len(known) ** 2)
+    mine, length = np.divmod(lengths[nth], len(distances))
+    counts = np.bincount(mine, minlength=len(sizes))
+    values = np.column_stack([distances[length], known[both // len(known)], known[both % len(known)]])
+    return values, index - np.repeat(np.cumsum(counts) - counts, np.square(sizes)), counts

@@ -1,20 +1,289 @@
-"""Shortest-path distances between units: signed along the edges (Graformer), or without direction."""
+"""Shortest-path lengths of all pairs, edges, and degrees.
+
+Lengths are flat (P,): the matrix of each graph row by row, one graph after the other. The largest number of their dtype
+stands for pairs without a path. Shapes: g graphs, T nodes, U units, E edges, P pairs of nodes, n nodes of one graph.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import dijkstra
 
-from structpe.encodings._flat import interleave, ranges, starts_of
-from structpe.encodings._graphs import Graphs
-from structpe.encodings._integers import clipped, column_of_integers
-from structpe.encodings._shortest import shortest, signed
-from structpe.encodings.base import Column, Encoded, Encoding, check_limit, check_matrices
-from structpe.structure import Structure
+from structpe.encodings import bfs as bfs_module
+from structpe.encodings.base import WITHIN, Column, Encoded, Encoding, check_all_pairs, check_limit, check_matrices
+from structpe.encodings.bfs import STEPS, by_bits
+from structpe.encodings.columns import interleave, ranges, scatter, starts_of
+from structpe.encodings.compiled import fast
+from structpe.encodings.components import links, listed, lists_of_units, pairs_inside, steps
+from structpe.encodings.graphs import Graphs, below_top, clipped, column_of_integers, finite
+from structpe.structure import Ids, Structure
 
-__all__ = ["Distance", "UndirectedDistance"]
+__all__ = [
+    "Adjacency",
+    "Degree",
+    "Distance",
+    "Neighbours",
+    "UndirectedDistance",
+    "shortest",
+    "signed",
+]
+
+
+Array = NDArray[Any]
+
+_SMALL = 64  # up to this number of nodes, Floyd-Warshall over a group of graphs is faster than a search
+_INF = 127  # 127 + 127 fits into eight bits, so sums need no check; exact for graphs of up to 127 nodes
+_CELLS = 1 << 19  # of a group of small graphs: with their sums they stay in the cache
+_ROW = 400  # how many sums take as long as the step from a row of sums to the next one
+_FLOATS = 1 << 20  # which scipy writes in one go; each time it checks the graph again
+
+
+def shortest(graphs: Graphs, directed: bool) -> Array:
+    """(P,) the length of the shortest path of each pair of nodes, uint8, or uint16 if one is longer than 254.
+
+    Args:
+        graphs: the graphs.
+        directed: whether to follow the direction of edges, in directed graphs.
+    """
+    mirrored, small = ~(graphs.directed & directed), _small(graphs)
+    result = _room(graphs, np.uint8)
+    if small.any():
+        _squares(graphs, mirrored, result)
+    if small.all():
+        return result
+    large, long = graphs.only(~small), dict[int, Array]()
+    search = _large_compiled if fast() else _large
+    for number, lengths in search(large, mirrored[~small], _parts(graphs, small, result)):
+        long[number] = lengths
+    result = result if not long else _widened(result, np.dtype(np.uint16))
+    parts = _parts(graphs, small, result)
+    for number, lengths in long.items():
+        parts[number][:] = lengths
+    return result
+
+
+def signed(graphs: Graphs) -> Array:
+    """(P,) +d(t, s) if d(t, s) <= d(s, t) of the pair (t, s), else -d(s, t), int8, or int16 or int32 for longer ones.
+
+    Lengths are those along the edges of directed graphs.
+    """
+    small = _small(graphs)
+    result = _room(graphs, np.int8)
+    if small.any():
+        _squares(graphs, ~graphs.directed, result)
+    if small.all():
+        return result
+    large = graphs.only(~small)
+    there = shortest(large, directed=True)
+    result = _widened(result, np.min_scalar_type(-below_top(there) - 2))
+    everything = np.zeros(len(large.sizes), dtype=np.bool_)
+    for to, part in zip(_parts(large, everything, there), _parts(graphs, small, result), strict=True):
+        _sign(to, part)
+    return result
+
+
+def _sign(there: Array, result: Array) -> None:
+    top = np.iinfo(there.dtype).max
+    result.fill(np.iinfo(result.dtype).max)
+    if fast():
+        bfs_module.signs(top, there, result)
+        return
+    np.copyto(result, there, where=there < top, casting="unsafe")
+    np.copyto(result, -there.T.astype(result.dtype), where=there > there.T)  # converted first: unsigned ones wrap
+
+
+def _parts(graphs: Graphs, small: NDArray[np.bool_], flat: Array) -> list[Array]:
+    """The matrices (n, n) of the graphs that are not small."""
+    pairs = zip(graphs.pair_start[:-1][~small].tolist(), graphs.sizes[~small].tolist(), strict=True)
+    return [flat[a : a + n * n].reshape(n, n) for a, n in pairs]
+
+
+def _widened(numbers: Array, dtype: np.dtype[Any]) -> Array:
+    """In another dtype; its largest number stands for pairs without a path."""
+    if numbers.dtype == dtype:
+        return numbers
+    wide = numbers.astype(dtype)
+    wide[numbers == np.iinfo(numbers.dtype).max] = np.iinfo(dtype).max
+    return wide
+
+
+def _room(graphs: Graphs, dtype: type[np.integer[Any]]) -> Array:
+    """Flat numbers of pairs; a line more may be written."""
+    pairs = int(graphs.pair_start[-1])
+    return np.empty(pairs + _SMALL, dtype=dtype)[:pairs]
+
+
+def _small(graphs: Graphs) -> NDArray[np.bool_]:
+    """(g,) graphs that are too small for a search."""
+    return graphs.sizes <= _SMALL
+
+
+# --- small graphs ---
+
+
+def _squares(graphs: Graphs, mirrored: NDArray[np.bool_], result: Array) -> None:
+    """Fill the lengths of small graphs, signed ones if their dtype is int8; those of others mean nothing yet."""
+    if fast():
+        ends, is_signed = (graphs.start, graphs.pair_start, graphs.edge_start, graphs.edges), result.dtype == np.int8
+        bfs_module.squares(*ends, mirrored, is_signed, _SMALL, result.base)
+        return
+    for group in _groups(graphs.sizes, np.flatnonzero(graphs.sizes <= _SMALL)):
+        whole = _floyd_warshall(graphs, mirrored, group)
+        if result.dtype == np.int8:
+            back = whole.swapaxes(0, 1)
+            whole = np.where(whole <= back, whole, -back).view(np.int8)  # 127 if there is no path, as in int8
+        else:
+            whole |= (whole == _INF).view(np.uint8) << 7
+        lengths = np.ascontiguousarray(whole.transpose(2, 0, 1))
+        sizes, first = np.unique(graphs.sizes[group], return_index=True)  # the smallest come first
+        for n, same, parts in zip(
+            sizes.tolist(), np.split(lengths, first[1:]), np.split(group, first[1:]), strict=True
+        ):
+            scatter(result, graphs.pair_start[parts], same[:, :n, :n].reshape(len(same), n * n))
+
+
+def _groups(sizes: Ids, members: Ids) -> list[Ids]:
+    """Small graphs of similar sizes, the smallest first, as many as the cache holds.
+
+    Of all ways to cut the sizes, in steps of four, into groups, the one of which all loops together are shortest.
+    """
+    by_size = members[np.argsort(sizes[members], kind="stable")]
+    steps, counts = np.unique(-(-sizes[by_size] // 4), return_counts=True)
+    ends, best, cuts = [0, *np.cumsum(counts).tolist()], [0.0], list[int]()
+    for last, step in enumerate(steps.tolist(), start=1):
+        costs = [best[first] + _cost(4 * step, ends[last] - ends[first]) for first in range(last)]
+        cuts.append(int(np.argmin(costs)))
+        best.append(min(costs))
+    groups, last = list[Ids](), len(steps)
+    while last:
+        group, last = by_size[ends[cuts[last - 1]] : ends[last]], cuts[last - 1]
+        some = max(1, _CELLS // int(sizes[group].max()) ** 2)
+        groups += [group[first : first + some] for first in range(0, len(group), some)]
+    return groups
+
+
+def _cost(most: int, count: int) -> float:
+    """The sums of Floyd-Warshall, and what it takes to go to the next row, which takes as long as so many sums."""
+    return most**2 * min(most * (count + _ROW), count * (most + _ROW))
+
+
+def _floyd_warshall(graphs: Graphs, mirrored: NDArray[np.bool_], members: Ids) -> NDArray[np.uint8]:
+    """(b, most, most) of b graphs. They are last meanwhile if they are many, so that vector operations are long."""
+    most, count, edges = int(graphs.sizes[members].max()), len(members), np.diff(graphs.edge_start)[members]
+    which = np.repeat(np.arange(count), edges)
+    source, target = graphs.edges.take(ranges(graphs.edge_start[members], edges), axis=0).T
+    first = graphs.start[members][which]
+    source, target, both = source - first, target - first, mirrored[members]
+    last = count > most
+    lengths = np.full((most, most, count) if last else (count, most, most), _INF, dtype=np.uint8)
+    whole = lengths if last else lengths.transpose(1, 2, 0)
+    strides, flat = whole.strides, lengths.reshape(-1)
+    flat[source * strides[0] + target * strides[1] + which * strides[2]] = 1
+    if not both.all():
+        source, target, which = (each[np.repeat(both, edges)] for each in (source, target, which))
+    flat[target * strides[0] + source * strides[1] + which * strides[2]] = 1
+    whole[np.arange(most), np.arange(most)] = 0
+    sums = np.empty_like(lengths)
+    for k in range(most):
+        np.add(whole[:, k, None], whole[None, k], out=sums if last else sums.transpose(1, 2, 0))
+        np.minimum(lengths, sums, out=lengths)
+    return whole
+
+
+# --- large graphs ---
+
+
+def _large_compiled(graphs: Graphs, mirrored: NDArray[np.bool_], parts: Sequence[Array]) -> Iterator[tuple[int, Array]]:
+    """Fill the lengths (n, n) of each graph, uint8; those that do not fit are given, by the number of the graph."""
+    near = bfs_module.Adjacent.of(graphs, mirrored)
+    starts = near.start[:-1]
+    deep = np.maximum.reduceat(near.steps_from(np.zeros_like(starts)), starts) > STEPS
+    for number, (node, part) in enumerate(zip(starts.tolist(), parts, strict=True)):
+        if not deep[number] and _in_words(near, node, part):
+            continue
+        if not bfs_module.queues(near.indptr, near.indices, node, np.iinfo(part.dtype).max, part):
+            wide = np.empty(part.shape, dtype=np.uint16)
+            bfs_module.queues(near.indptr, near.indices, node, np.iinfo(wide.dtype).max, wide)
+            yield number, wide
+
+
+def _in_words(near: bfs_module.Adjacent, node: int, result: Array) -> bool:
+    """Search some words of targets after the other; whether no path is too long for that."""
+    n, count = len(result), bfs_module.WORDS
+    for first in range(0, n, 64 * count):
+        reached, digits = np.zeros((2, n, count), dtype=np.uint64), np.zeros((bfs_module.DIGITS, n, count), np.uint64)
+        steps = bfs_module.levels(near.indptr, near.indices, node, first, STEPS, reached[0], reached[1], digits)
+        if steps < 0:
+            return False
+        bfs_module.unpack(reached[0], digits, steps, first, bfs_module.BYTES, result)
+    return True
+
+
+def _large(graphs: Graphs, mirrored: NDArray[np.bool_], parts: Sequence[Array]) -> Iterator[tuple[int, Array]]:
+    """The same by NumPy, and by SciPy where paths are long."""
+    steps = _adjacency(graphs, mirrored)
+    deep = _deep_ones(graphs, steps)
+    for number in [*deep, *by_bits(graphs, steps, np.delete(np.arange(len(parts)), deep), parts)]:
+        nodes = slice(graphs.start[number], graphs.start[number + 1])
+        lengths = _by_scipy(csr_array(steps[nodes, nodes]))
+        if finite(lengths)[1] < np.iinfo(np.uint8).max:
+            np.copyto(parts[number], lengths, casting="unsafe")  # all ones remain so
+        else:
+            yield number, lengths
+
+
+def _adjacency(graphs: Graphs, mirrored: NDArray[np.bool_]) -> csr_array:
+    """(T, T) a step along each edge."""
+    both = np.repeat(mirrored, np.diff(graphs.edge_start))
+    ends = np.concatenate([graphs.edges, graphs.edges[both][:, ::-1]]).T
+    return csr_array((np.ones(ends.shape[1]), ends), shape=(int(graphs.start[-1]),) * 2)
+
+
+def _deep_ones(graphs: Graphs, steps: csr_array) -> list[int]:
+    """Graphs with a path from the first node that is too long for a search by bits."""
+    first = graphs.start[:-1]
+    lengths = dijkstra(steps, unweighted=True, indices=first, min_only=True)
+    lengths[np.isinf(lengths)] = 0.0
+    deep: list[int] = np.flatnonzero(np.maximum.reduceat(lengths, first) > STEPS).tolist()
+    return deep
+
+
+def _by_scipy(steps: csr_array) -> NDArray[np.uint16]:
+    """(n, n) lengths of a graph with long paths.
+
+    A node is one step farther than the nearest of its neighbours. So nodes of which no two are neighbours need no
+    search: in a sparse graph, up to half of all.
+    """
+    n, top = steps.shape[0], np.iinfo(np.uint16).max
+    result, some, later = np.empty((n, n), dtype=np.uint16), max(1, _FLOATS // n), _no_neighbours(steps)
+    searched = np.flatnonzero(~later)
+    for first in range(0, len(searched), some):
+        rows = searched[first : first + some]
+        lengths = dijkstra(steps, unweighted=True, indices=rows)
+        result[rows] = np.minimum(lengths, top, out=lengths)
+    for node in np.flatnonzero(later).tolist():
+        near = steps.indices[steps.indptr[node] : steps.indptr[node + 1]]
+        least = result[near[near != node]].min(axis=0, initial=top)
+        result[node] = least + (least < top)
+        result[node, node] = 0
+    return result
+
+
+def _no_neighbours(steps: csr_array) -> NDArray[np.bool_]:
+    """(n,) nodes of which no two are joined, chosen one by one, those with few neighbours first."""
+    both = csr_array(steps + steps.T)
+    chosen, near = np.zeros(steps.shape[0], dtype=np.bool_), np.zeros(steps.shape[0], dtype=np.bool_)
+    for node in np.argsort(np.diff(both.indptr), kind="stable").tolist():
+        if not near[node]:
+            chosen[node] = True
+            near[both.indices[both.indptr[node] : both.indptr[node + 1]]] = True
+    return chosen
 
 
 @dataclass(frozen=True)
@@ -119,3 +388,122 @@ def _column(encoding: Distance | UndirectedDistance, structures: Sequence[Struct
     interleave(index, starts, lines, column.index)
     interleave(index, starts, ~lines, offsets - column.values[0])
     return replace(column, sizes=graphs.units, index=index, starts=starts)
+
+
+_SELF = 4
+
+
+@dataclass(frozen=True)
+class Adjacency(Encoding, name="adjacency"):
+    """Adjacency: whether an edge joins the nodes of two units, and in which direction.
+
+    a_ts: which edges join the nodes of query t and key s.
+
+    ::
+
+        a_ts = WITHIN + k    t and s belong to one node, s being its k-th unit after t, k != 0
+               4             t is s, with or without a self-loop
+               3             edges in both directions, or an undirected edge
+               2             an edge leads s -> t
+               1             an edge leads t -> s
+               0             no edge
+
+    Parallel edges count as one. A mask of neighbours, as in message passing or in Dwivedi & Bresson 2020, is a != 0.
+    """
+
+    arity = 2
+    causal = True
+    codes = ("within",)
+
+    def one(self, structure: Structure) -> Encoded:
+        return self.many([structure])[0]
+
+    def many(self, structures: Sequence[Structure]) -> Column:
+        check_all_pairs(self, structures)
+        graphs = Graphs.of(structures)
+        places, offsets = graphs.inside()
+        inner, which = np.unique(offsets, return_inverse=True)
+        index = np.zeros(int(graphs.pair_start[-1]), dtype=np.min_scalar_type(_SELF + len(inner)))
+        first, second, directions = links(graphs)
+        index[graphs.pairs_at(first, second)] = directions
+        nodes = np.arange(int(graphs.start[-1]))
+        index[graphs.pairs_at(nodes, nodes)] = _SELF
+        of_units = graphs.pairs_of_units(index)
+        of_units[places] = _SELF + 1 + which
+        return Column.of_pairs(graphs.units, np.concatenate([np.arange(_SELF + 1), WITHIN + inner]), of_units)
+
+
+_ITSELF = 4
+
+
+@dataclass(frozen=True)
+class Neighbours(Encoding, name="neighbours"):
+    """Neighbours: the pairs of units whose nodes are joined by an edge.
+
+    a_ts for the pairs that an edge joins in any direction; linear in the number of edges.
+
+    With query t and key s, as in :class:`Adjacency`::
+
+        WITHIN + k    t and s belong to one node, s being its k-th unit after t, k != 0
+        4             t is s: all units with ``itself``, otherwise those whose node has a self-loop
+        3             edges in both directions, or an undirected edge
+        2             an edge leads s -> t
+        1             an edge leads t -> s
+
+    Parallel edges count as one.
+
+    Args:
+        itself: whether each unit is its own neighbour.
+    """
+
+    arity = 2
+    causal = True
+    sparse = True
+    codes = ("within",)
+
+    itself: bool = False
+
+    def one(self, structure: Structure) -> Encoded:
+        return self.many([structure])[0]
+
+    def many(self, structures: Sequence[Structure]) -> Column:
+        graphs = Graphs.of(structures)
+        first, second, directions = links(graphs)
+        joined, which = lists_of_units(graphs, first, second)
+        itself = np.full(int(graphs.start[-1]), self.itself)
+        itself[graphs.edges[graphs.edges[:, 0] == graphs.edges[:, 1], 0]] = True
+        alone, inside = np.flatnonzero(graphs.of_units(itself)), pairs_inside(graphs)
+        inner, number = np.unique(inside[:, 1] - inside[:, 0], return_inverse=True)
+        return listed(
+            graphs,
+            np.concatenate([joined, np.column_stack([alone, alone]), inside]),
+            np.concatenate([np.arange(1, _ITSELF + 1), WITHIN + inner]),
+            np.concatenate([directions[which].astype(np.int64), np.full(len(alone), _ITSELF), _ITSELF + 1 + number])
+            - 1,
+        )
+
+
+@dataclass(frozen=True)
+class Degree(Encoding, name="degree"):
+    """The degree of each node.
+
+    deg(u): number of nodes to which edges of the unit's node lead (``out``), from which they come (``in``), or both.
+
+    Parallel edges count once, and so does a self-loop, as in a matrix of zeros and ones (Ying et al. 2021). In an
+    undirected structure all three are equal. All units of a node have its degree.
+
+    Args:
+        direction: which edges count: ``out``, ``in`` or ``both``.
+    """
+
+    arity = 1
+
+    direction: Literal["out", "in", "both"] = "both"
+
+    def one(self, structure: Structure) -> Encoded:
+        return self.many([structure])[0]
+
+    def many(self, structures: Sequence[Structure]) -> Column:
+        graphs = Graphs.of(structures)
+        there = steps(graphs, onward=self.direction != "in", back=self.direction != "out")
+        return Column.of_units(graphs.units, graphs.of_units(np.diff(there.indptr).astype(np.int64)))

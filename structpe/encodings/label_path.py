@@ -11,15 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from structpe.computed import computed
-from structpe.encodings._encoded import narrow
-from structpe.encodings._graphs import Graphs
-from structpe.encodings._path_labels import FIRST_STEP, UNKNOWN, Walks, labels_of, walk
-from structpe.encodings._path_search import Paths, search
 from structpe.encodings.base import Column, Encoded, Encoding, check_all_pairs, check_limit, check_sizes
+from structpe.encodings.columns import narrow
+from structpe.encodings.graphs import Graphs
+from structpe.encodings.label_path_search import FIRST_STEP, UNKNOWN, Paths, Walks, labels_of, search, walk
 from structpe.errors import EncodingError
 from structpe.structure import Ids, Structure
 
-__all__ = ["LabelPath", "PathToken"]
+__all__ = [
+    "LabelPath",
+    "PathToken",
+]
+
 
 _TOGETHER = 500  # structures whose paths are searched together, where paths are not what is kept
 

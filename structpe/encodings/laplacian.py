@@ -1,22 +1,104 @@
-"""Laplacian eigenvectors of the graph, and their eigenvalues."""
+"""Eigenvectors and eigenvalues of graphs: of the Laplacian, of the magnetic one, of nodes and edges as tokens.
+
+Shapes: b graphs of one size, c nodes each, m eigenvectors.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import softmax
 
-from structpe.encodings._graphs import Graphs
-from structpe.encodings._lowest_eigenpairs import eigenpairs, per_unit
-from structpe.encodings._nearby import ranks_of_all
-from structpe.encodings._spectra import canonical_signs
-from structpe.encodings.base import Column, Encoded, Encoding, check_sizes
+from structpe.encodings.base import Column, Encoded, Encoding, check_matrices, check_sizes, flags
+from structpe.encodings.components import adjacencies, groups, parts
+from structpe.encodings.graphs import Graphs, of_units, ranks, ranks_of_all
+from structpe.encodings.spectra import canonical_signs, eigenpairs, laplacians, lowest_dense, per_unit, plain_laplacians
 from structpe.errors import EncodingError
-from structpe.structure import Structure
+from structpe.structure import Ids, Structure
 
-__all__ = ["Eigenvalues", "Laplacian"]
+__all__ = [
+    "NORMS",
+    "Eigenpairs",
+    "Eigenvalues",
+    "Endpoints",
+    "Laplacian",
+    "MagneticLaplacian",
+    "Norm",
+    "TokenLaplacian",
+    "endpoints",
+]
+
+
+Floats = NDArray[np.float64]
+
+Norm: TypeAlias = Literal["L2", "L1", "abs-max", "wavelength", "wavelength-asin", "wavelength-soft", "rows"]
+"""How eigenvectors are scaled: to length 1 (L2), to a sum of magnitudes of 1 (L1), to a largest magnitude of 1
+(abs-max); the latter, its arcsine, or a soft maximum, times the wavelength 1/sqrt(lambda) (wavelength...); or each
+row, the entries of one node, to length 1 (rows)."""
+
+_EPS = 1e-12
+
+
+def _l2(vectors: Floats, values: Floats) -> Floats:
+    return _over(vectors, np.linalg.norm(vectors, axis=1, keepdims=True))
+
+
+def _l1(vectors: Floats, values: Floats) -> Floats:
+    return _over(vectors, np.abs(vectors).sum(axis=1, keepdims=True))
+
+
+def _abs_max(vectors: Floats, values: Floats) -> Floats:
+    return _over(vectors, _largest(vectors))
+
+
+def _wavelength(vectors: Floats, values: Floats) -> Floats:
+    return _over(vectors, _largest(vectors) * _root(values) * 2 / np.pi)
+
+
+def _wavelength_asin(vectors: Floats, values: Floats) -> Floats:
+    waves = np.arcsin(np.clip(_over(vectors, _largest(vectors)), -1, 1))  # rounding may exceed the range
+    return _over(waves, _root(values))
+
+
+def _wavelength_soft(vectors: Floats, values: Floats) -> Floats:
+    sizes = np.abs(vectors)
+    return _over(vectors, (softmax(sizes, axis=1) * sizes).sum(axis=1, keepdims=True) * _root(values))
+
+
+def _rows(vectors: Floats, values: Floats) -> Floats:
+    return _over(vectors, np.linalg.norm(vectors, axis=2, keepdims=True))
+
+
+NORMS: Mapping[Norm, Callable[[Floats, Floats], Floats]] = {
+    "L2": _l2,
+    "L1": _l1,
+    "abs-max": _abs_max,
+    "wavelength": _wavelength,
+    "wavelength-asin": _wavelength_asin,
+    "wavelength-soft": _wavelength_soft,
+    "rows": _rows,
+}
+"""(eigenvectors (b, c, m), eigenvalues (b, m)) -> (b, c, m)."""
+
+
+def _largest(vectors: Floats) -> Floats:
+    result: Floats = np.abs(vectors).max(axis=1, keepdims=True)
+    return result
+
+
+def _root(values: Floats) -> Floats:
+    """(b, 1, m) sqrt(lambda), or 1 if lambda is 0."""
+    return np.where(values < _EPS, 1.0, np.sqrt(np.maximum(values, 0.0)))[:, None]
+
+
+def _over(vectors: Floats, sizes: Floats) -> Floats:
+    return vectors / np.maximum(sizes, _EPS)
+
 
 _EQUAL = 1e-7  # more than the solvers' errors, less than the gaps of long paths
 
@@ -148,3 +230,315 @@ def _check(encoding: Laplacian | Eigenvalues) -> None:
             f"skip {encoding.skip}"
         )
     check_sizes(encoding, k=encoding.k, minutes=encoding.minutes)
+
+
+_SAME = 1e-7  # eigenvalues that differ by less are equal: more than the solvers' errors, less than gaps of long paths
+
+
+@dataclass(frozen=True)
+class Eigenpairs(Encoding, name="eigenpairs"):
+    """Eigenvectors and eigenvalues of the graph together, with the number of the eigenspace of each.
+
+    (v_uj, lambda_j, e_j) for the k lowest eigenvectors: float32 (k, 3).
+
+    v_uj is the unit's entry of the j-th eigenvector of L, lambda_j its eigenvalue, and e_j = 0, 1, ... the number of
+    the eigenspace: vectors with the same eigenvalue have the same number, and any orthonormal basis of them is
+    equivalent. If there is no j-th vector, the three are 0, -1, -1. The graph is decomposed as a whole, and its lowest
+    vectors are kept, as in SAN (Kreuzer et al. 2021), GraphGPS (Rampasek et al. 2022), SignNet and BasisNet (Lim et al.
+    2023) and SPE (Huang et al. 2024). Signs are fixed as in the encoding ``laplacian``.
+
+    Eigenvalues of L = I - D^-1/2 A D^-1/2 are 0 to 2, an isolated node has 1. Those of L = D - A are 0 to 2 max D.
+
+    Args:
+        k: number of eigenvectors.
+        skip: how many of the lowest are dropped.
+        normalised: L = I - D^-1/2 A D^-1/2, else L = D - A.
+        norm: how the vectors are scaled; see :data:`Norm`.
+        whole: leave out the last eigenspace if k cuts it. Its remaining vectors would be the solver's choice, so that
+            every function of them would depend on the basis.
+        minutes: time limit for one graph, by an estimate; does not change values.
+
+    Raises:
+        EncodingError: k or skip is too small; the iterations for a large graph do not converge, or would take too long
+            by an estimate.
+    """
+
+    arity = 1
+    real = True
+    version = 2
+
+    k: int = 8
+    skip: int = 0
+    normalised: bool = True
+    norm: Norm = "L2"
+    whole: bool = False
+    minutes: int = 1
+
+    def __post_init__(self) -> None:
+        if self.k < 1 or self.skip < 0:
+            raise EncodingError(
+                f"encoding {self.name!r}: k must be 1 or more and skip 0 or more; they are k {self.k}, skip {self.skip}"
+            )
+        check_sizes(self, k=self.k, minutes=self.minutes)
+
+    def one(self, structure: Structure) -> Encoded:
+        return self.many([structure])[0]
+
+    def many(self, structures: Sequence[Structure]) -> Column:
+        graphs = Graphs.of(structures)
+        result = np.tile(np.array([0, -1, -1], dtype=np.float32), (int(graphs.start[-1]), self.k, 1))
+        rank, count = ranks_of_all(structures), self.skip + self.k
+        found = eigenpairs(self, structures, graphs, count + self.whole, self.minutes, False, self.normalised)
+        for nodes, values, vectors in found:
+            values = np.maximum(values, 0.0)  # rounding may exceed the range
+            numbers = _numbers(values)
+            there = slice(self.skip, min(count, values.shape[1]))
+            kept = NORMS[self.norm](canonical_signs(vectors[..., there], rank[nodes]), values[:, there])
+            first = numbers[:, self.skip : self.skip + 1]  # numbers begin at 0 after skipping
+            of_all = values[:, None, there], (numbers[:, there] - first)[:, None]
+            pairs = np.stack([kept, *(np.broadcast_to(each, kept.shape) for each in of_all)], axis=-1)
+            if values.shape[1] > count:
+                cut = numbers[:, None, there] == numbers[:, None, count:]
+                pairs[np.broadcast_to(cut, kept.shape)] = (0, -1, -1)
+            result[nodes, : pairs.shape[2]] = pairs
+        return per_unit(graphs, result)
+
+
+def _numbers(values: Floats) -> NDArray[np.int64]:
+    """(b, m) number of the eigenspace of each eigenvalue, ascending."""
+    return np.cumsum(np.diff(values, axis=1, prepend=values[:, :1]) > _SAME, axis=1)
+
+
+Complex = NDArray[np.complex128]
+
+_SAME_ENTRY = 1e-6  # entries that differ by less are equal: well above rounding
+
+
+@dataclass(frozen=True)
+class MagneticLaplacian(Encoding, name="magnetic-laplacian"):
+    """Eigenvectors of the magnetic Laplacian, whose phases follow the direction of edges.
+
+    (Re v_uj, Im v_uj, lambda_j) for the k lowest eigenvectors of L = I - D^-1/2 B D^-1/2: float32 (k, 3).
+
+    B_uw = exp(2 pi i q' (A_uw - A_wu)) if an edge joins u and w in any direction, else 0; A_uw = 1 if an edge leads
+    from u to w; D is the row sum of |B|, at least 1. (Geisler et al. 2023, section 3; Furutani et al. 2020.) L is
+    Hermitian: eigenvalues are real, eigenvectors complex. Along an edge of a graph without cycles the phase decreases
+    by 2 pi q', and by another half turn if the vector changes sign. The charge is q' = q / max(min(m, n), 1), for m
+    edges with one direction only and n nodes, so that phases make at most q turns. Without such edges L is the ordinary
+    Laplacian and the imaginary parts are 0. If there is no j-th vector, the three are 0, 0, -1.
+
+    Phase: a multiple of an eigenvector by a complex number of length 1 is also an eigenvector. Each vector is first
+    rotated so that its entry of largest magnitude is positive. Then the node with the largest imaginary part in the
+    first vector is chosen, and all vectors with an entry there are rotated so that it is positive. (The authors'
+    convention, except for the first step, which removes the phase from the solver.) Ties are broken by the entries
+    themselves: in the first step by the imaginary, then the real part of p_u^j conj(sum_w |v_w|^2 p_w^j), p_u = v_u /
+    |v_u|, j = 1, 2, 3; in the second by the real part, and then by the other vectors. What is left is a symmetry, and
+    the first in reading order, or by number, is taken. If no edge has one direction only, signs are those of
+    ``laplacian``. The solver chooses the basis for a repeated eigenvalue.
+
+    Args:
+        k: number of eigenvectors.
+        q: range of the phases; 0 for the ordinary Laplacian. The authors use 0.1 and 0.25.
+        normalised: L as above, else L = D - B.
+
+    Raises:
+        EncodingError: k is too small.
+    """
+
+    arity = 1
+    real = True
+    version = 2
+
+    k: int = 8
+    q: float = 0.25
+    normalised: bool = True
+
+    def __post_init__(self) -> None:
+        check_sizes(self, k=self.k)
+        if not math.isfinite(self.q):
+            raise EncodingError(f"encoding {self.name!r}: q is {self.q}; give a finite number")
+
+    def one(self, structure: Structure) -> Encoded:
+        return self.many([structure])[0]
+
+    def many(self, structures: Sequence[Structure]) -> Column:
+        graphs, rank = Graphs.of(structures), ranks_of_all(structures)
+        result = np.empty((int(graphs.start[-1]), self.k, 3), dtype=np.float32)
+        for nodes, edges in parts(graphs, connected=False):
+            check_matrices(self, nodes.shape[1])
+            leads = _leads(edges, nodes.shape[1], ~graphs.directed[graphs.graph[nodes[:, 0]]])
+            charged = (leads != leads.swapaxes(1, 2)).any(axis=(1, 2)) & (self.q != 0)
+            # The real solver for a real matrix: the complex one may add a phase that the rules do not remove.
+            for some in (charged, ~charged):
+                if some.any():
+                    result[nodes[some]] = self._pairs(leads[some], rank[nodes[some]])
+        return per_unit(graphs, result)
+
+    def _pairs(self, leads: NDArray[np.bool_], rank: Ids) -> NDArray[np.float32]:
+        """(b, c, k, 3) of (b, c, c) directed adjacencies, all or none with one-way edges; (b, c) ranks."""
+        b, c, _ = leads.shape
+        joined = leads | leads.swapaxes(1, 2)
+        matrices = (laplacians if self.normalised else plain_laplacians)(joined)
+        turned = self._turns(leads)
+        charged = bool(turned.imag.any())
+        values, found = lowest_dense(matrices * turned if charged else matrices, self.k)
+        vectors = _phased(found.astype(np.complex128), rank) if charged else canonical_signs(found, rank)
+        pairs = np.tile(np.array([0, 0, -1], dtype=np.float32), (b, c, self.k, 1))
+        pairs[:, :, : values.shape[1]] = np.stack(
+            np.broadcast_arrays(vectors.real, vectors.imag, np.maximum(values, 0.0)[:, None]), axis=-1
+        )
+        return pairs
+
+    def _turns(self, leads: NDArray[np.bool_]) -> Complex:
+        """(b, c, c) exp(2 pi i q' (A - A^T))."""
+        way = leads.astype(np.float64) - leads.swapaxes(1, 2)
+        edges = np.abs(way).sum(axis=(1, 2)) / 2
+        charge = self.q / np.maximum(np.minimum(edges, leads.shape[1]), 1)
+        result: Complex = np.exp(2j * np.pi * charge[:, None, None] * way)
+        return result
+
+
+def _leads(edges: Ids, size: int, both: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """(b, size, size) whether an edge leads from one node to another; (b,) which parts have no directions."""
+    result = np.zeros((len(both), size, size), dtype=np.bool_)
+    part, source, target = edges.T
+    result[part, source, target] = True
+    mirrored = both[part]
+    result[part[mirrored], target[mirrored], source[mirrored]] = True
+    return result
+
+
+def _phased(vectors: Complex, rank: Ids) -> Complex:
+    """(b, c, m) eigenvectors rotated so that one node of each graph is real in all; the rank (b, c) breaks ties."""
+    sizes = np.abs(vectors)
+    phases = np.where(sizes > _SAME_ENTRY, vectors / np.maximum(sizes, _SAME_ENTRY), 0.0)
+    turns = [phases**p * (sizes**2 * phases**p).sum(axis=1, keepdims=True).conj() for p in (1, 2, 3)]
+    vectors = vectors * _back(vectors, _first_largest([sizes, *_parts(turns)], rank))
+    columns = np.split(vectors, vectors.shape[2], axis=2)
+    return vectors * _back(vectors, _first_largest(_parts(columns), rank))
+
+
+def _parts(values: Sequence[Complex]) -> list[Floats]:
+    """The imaginary and the real part of each."""
+    return [part for each in values for part in (each.imag, each.real)]
+
+
+def _first_largest(values: Sequence[Floats], rank: Ids) -> Ids:
+    """(b, 1, m) the node with the largest of (b, c, m) values; the next values break ties, and at last the rank."""
+    candidates = np.ones(values[0].shape, dtype=np.bool_)
+    for each in values:
+        left = np.where(candidates, each, -np.inf)
+        candidates = left > left.max(axis=1, keepdims=True) - _SAME_ENTRY
+    first: Ids = np.where(candidates, rank[:, :, None], np.iinfo(np.int64).max).argmin(axis=1)[:, None]
+    return first
+
+
+def _back(vectors: Complex, nodes: Ids) -> Complex:
+    """(b, 1, m) factors that rotate the entries of some nodes to the positive real axis; 1 for an entry of 0."""
+    entries = np.take_along_axis(vectors, np.broadcast_to(nodes, (*nodes.shape[:2], vectors.shape[2])), axis=1)
+    sizes = np.abs(entries)
+    return np.where(sizes > _SAME_ENTRY, entries.conj() / np.maximum(sizes, _SAME_ENTRY), 1.0)
+
+
+def endpoints(encoding: Encoding, structure: Structure) -> tuple[Ids, Ids, Ids]:
+    """The graph whose nodes and edges are the tokens of a structure, see :func:`structpe.transforms.edge_tokens`.
+
+    Without the feature ``is_edge``, all tokens are nodes, and the edges are unchanged.
+
+    Returns:
+        (m,) the tokens that are nodes, in reading order; (n, 2) index of source and target of each token among these,
+        twice the same for a node; (e, 2) the edges between these.
+
+    Raises:
+        EncodingError: a token of an edge does not have one source and one target.
+    """
+    tokens = flags(encoding, structure, "is_edge")
+    nodes = np.flatnonzero(~tokens)
+    nodes = nodes[np.argsort(ranks(structure)[nodes])]
+    place = np.full(structure.size, -1)
+    place[nodes] = np.arange(len(nodes))
+    ends = np.stack([place, place], axis=1)
+    if not tokens.any():
+        return nodes, ends, place[structure.edges]
+    for column, (far, token) in enumerate(((0, 1), (1, 0))):
+        rows = structure.edges[tokens[structure.edges[:, token]]]
+        if sorted(rows[:, token].tolist()) != np.flatnonzero(tokens).tolist() or (place[rows[:, far]] < 0).any():
+            raise encoding.error(
+                structure,
+                "a node with the feature 'is_edge' is an edge between two nodes, so it needs one edge from a node and "
+                "one to a node; make them with structpe.transforms.edge_tokens",
+            )
+        ends[rows[:, token], column] = place[rows[:, far]]
+    return nodes, ends, ends[tokens]
+
+
+@dataclass(frozen=True)
+class Endpoints(Encoding, name="endpoints"):
+    """The two nodes of a token, for nodes and edges as tokens.
+
+    (source, target): int64 (2), places of nodes in reading order; twice its own place for a token that is a node.
+
+    :func:`structpe.transforms.edge_tokens.edge_tokens` makes edges into tokens; without it every token is a node.
+    Without an order, places are node numbers. (Kim et al. 2022, TokenGT.)
+
+    Raises:
+        EncodingError: a token of an edge does not have one source and one target.
+    """
+
+    arity = 1
+    causal = True
+
+    def one(self, structure: Structure) -> Encoded:
+        return Encoded(of_units(structure, endpoints(self, structure)[1]))
+
+
+@dataclass(frozen=True)
+class TokenLaplacian(Encoding, name="token-laplacian"):
+    """Laplacian eigenvectors at both ends of each token, for nodes and edges as tokens.
+
+    [P_u, P_v]: float32 (2k), the entries of nodes u and v in the k lowest eigenvectors of I - D^-1/2 A D^-1/2.
+
+    u = v for a token of a node; u is the source and v the target for a token of an edge, see
+    :func:`structpe.transforms.edge_tokens.edge_tokens`; without it every token is a node. In the original graph A_ij =
+    1 if an edge joins i and j, in either direction; D is its row sum, at least 1. As in the code of TokenGT (Kim et al.
+    2022) the graph is decomposed as a whole, the trivial eigenvector is the first, and missing columns of a small graph
+    are zero. Signs are those of :class:`Laplacian`. It uses a full decomposition, for graphs of a few thousand nodes.
+
+    Args:
+        k: number of eigenvectors.
+
+    Raises:
+        EncodingError: a token of an edge does not have one source and one target.
+    """
+
+    arity = 1
+    real = True
+
+    k: int = 16
+
+    def __post_init__(self) -> None:
+        check_sizes(self, k=self.k)
+
+    def one(self, structure: Structure) -> Encoded:
+        return self.many([structure])[0]
+
+    def many(self, structures: Sequence[Structure]) -> Column:
+        found = [endpoints(self, each) for each in structures]
+        counts = np.array([len(nodes) for nodes, _, _ in found], dtype=np.int64)
+        check_matrices(self, int(counts.max(initial=0)))
+        rows = [np.zeros((0, 0))] * len(found)
+        for members in groups(counts):
+            b, m = len(members), int(counts[members[0]])
+            edges = [found[i][2] for i in members]
+            part = np.repeat(np.arange(b), [len(each) for each in edges])
+            matrices = laplacians(adjacencies(np.column_stack([part, np.concatenate(edges)]), b, m))
+            vectors = lowest_dense(matrices, self.k)[1]
+            # Nodes are in reading order here, which breaks ties of signs.
+            signed = canonical_signs(vectors, np.broadcast_to(np.arange(m), (b, m)))
+            wide = np.zeros((b, m, self.k), dtype=np.float32)
+            wide[..., : signed.shape[-1]] = signed
+            for i, of_nodes in zip(members.tolist(), wide, strict=True):
+                rows[i] = of_nodes[found[i][1]].reshape(-1, 2 * self.k)
+        graphs = Graphs.of(structures)
+        nothing = np.zeros((0, 2 * self.k), dtype=np.float32)
+        return Column.of_units(graphs.units, graphs.of_units(np.concatenate([nothing, *rows])))

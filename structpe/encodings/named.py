@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any, TypeAlias
 
-from structpe.encodings._guards import check_key
-from structpe.encodings.base import ENCODINGS, Encoding
+from structpe.encodings.base import ENCODINGS, Encoding, check_hashable
 from structpe.errors import EncodingError, PositionError, StructPEError
 from structpe.plain.bounds import OPTION
 from structpe.plain.typed import Builder, hints_of, options_of
@@ -68,7 +67,7 @@ def as_encodings(given: Any, whose: str) -> tuple[Encoding, ...]:
             )
     made = tuple(as_encoding(each, error=PositionError) for each in given)
     for encoding in made:
-        check_key(encoding)
+        check_hashable(encoding)
     return made
 
 

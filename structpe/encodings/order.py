@@ -1,4 +1,4 @@
-"""Sequence order: the place of each unit, from the start, the end or the middle, and the signed offset of pairs."""
+"""Sequence order: places, offsets, windows, segments, and how many units there are."""
 
 from __future__ import annotations
 
@@ -8,15 +8,27 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from structpe.encodings._flat import blocks, ranges, starts_of
-from structpe.encodings._graphs import Graphs
-from structpe.encodings._links import listed
-from structpe.encodings._nearby import ranks_of_all
-from structpe.encodings.base import Column, Encoded, Encoding, check_all_pairs
+from structpe.encodings.base import UNREACHABLE, Column, Encoded, Encoding, check_all_pairs, check_key, flags
+from structpe.encodings.columns import blocks, ranges, starts_of
+from structpe.encodings.components import listed
+from structpe.encodings.graphs import Graphs, of_units, places_by, ranks_of_all
 from structpe.errors import EncodingError
 from structpe.structure import Ids, Structure
 
-__all__ = ["Centred", "Offset", "Order", "Remaining", "Window"]
+__all__ = [
+    "Centred",
+    "Offset",
+    "Order",
+    "Remaining",
+    "Reordered",
+    "SegmentNumber",
+    "SegmentPlace",
+    "Size",
+    "TripleOffset",
+    "UnitCount",
+    "Window",
+]
+
 
 _CELLS = 1 << 20  # offsets that are computed at a time
 _MOST_PAIRS = 1 << 27  # listed pairs, each of which takes 64 bytes during the computation
@@ -194,3 +206,221 @@ def _read(encoding: Encoding, structures: Sequence[Structure]) -> tuple[Graphs, 
             )
     graphs, rank = Graphs.of(structures), ranks_of_all(structures)
     return graphs, rank if graphs.owner is None else graphs.places(rank)
+
+
+@dataclass(frozen=True)
+class Reordered(Encoding, name="reordered"):
+    """Another reading order, such as that of a translation or a predicted one.
+
+    t': the place of a unit, from 0, if nodes are read in the order of a feature.
+
+    The feature has a different number for each node, by which nodes are sorted; units of a node are in their order
+    within the node. For a structure without the feature, t' is that of :class:`structpe.encodings.Order`.
+
+    Args:
+        key: name of the feature.
+
+    Raises:
+        EncodingError: two nodes have the same rank, a node has several, or there is neither the feature nor an order.
+    """
+
+    arity = 1
+
+    key: str = "reordered"
+
+    def __post_init__(self) -> None:
+        check_key(self, self.key)
+
+    def one(self, structure: Structure) -> Encoded:
+        given = structure.features.get(self.key, structure.order)
+        if given is None:
+            raise self.error(
+                structure,
+                f"the structure has no feature {self.key!r}, and no reading order in its place; give it one with "
+                f"Structure(features={{{self.key!r}: ...}}), a rank per node",
+            )
+        ranks = np.asarray(given)
+        if ranks.ndim != 1 or len(np.unique(ranks)) != len(ranks):
+            raise self.error(
+                structure,
+                f"feature {self.key!r} must rank the nodes, each by a different number; it is {ranks.tolist()}",
+            )
+        return Encoded(places_by(structure, ranks))
+
+
+@dataclass(frozen=True)
+class SegmentNumber(Encoding, name="segment-number"):
+    """The number of the segment of each unit, such as a sentence.
+
+    How many segments of the text end before the unit, in reading order: 0 in the first segment.
+
+    A segment ends with a node that the feature ``structure.features[key]`` marks, such as a full stop; the mark counts
+    to the segment that it ends. A structure without the feature is one segment. A text that is being generated has no
+    marks yet, so a decoder cannot use it with a cache.
+
+    Args:
+        key: name of the feature, 1 for nodes that end a segment and 0 for others.
+
+    Raises:
+        EncodingError: the structure has no order, or the feature has several numbers per node.
+    """
+
+    arity = 1
+
+    key: str = "separator"
+
+    def __post_init__(self) -> None:
+        check_key(self, self.key)
+
+    def one(self, structure: Structure) -> Encoded:
+        return Encoded(_segments(self, structure, self.key)[0])
+
+
+@dataclass(frozen=True)
+class SegmentPlace(Encoding, name="segment-place"):
+    """The place of each unit in its segment, such as a sentence.
+
+    How many units of its segment come before the unit, in reading order: 0 for the first of each segment.
+
+    Segments are those of :class:`SegmentNumber`.
+
+    Args:
+        key: name of the feature, 1 for nodes that end a segment and 0 for others.
+
+    Raises:
+        EncodingError: the structure has no order, or the feature has several numbers per node.
+    """
+
+    arity = 1
+
+    key: str = "separator"
+
+    def __post_init__(self) -> None:
+        check_key(self, self.key)
+
+    def one(self, structure: Structure) -> Encoded:
+        return Encoded(_segments(self, structure, self.key)[1])
+
+
+def _segments(encoding: Encoding, structure: Structure, key: str) -> tuple[Ids, Ids]:
+    """The number of the segment of each unit, and the place in it."""
+    if structure.order is None:
+        raise encoding.error(structure, "the structure has no reading order; give Structure(order=...)")
+    graphs, rank = Graphs.of([structure]), ranks_of_all([structure])
+    places = rank if graphs.owner is None else graphs.places(rank)
+    order = np.argsort(places, kind="stable")
+    node = of_units(structure, np.arange(structure.size))[order]
+    last = np.append(node[1:] != node[:-1], True)  # a marked node of several units ends with the last of them
+    ends = flags(encoding, structure, key)[node] & last
+    number = np.cumsum(ends) - ends
+    place = np.arange(len(order)) - np.searchsorted(number, number)
+    back = np.argsort(order, kind="stable")
+    return number[back].astype(np.int64), place[back].astype(np.int64)
+
+
+_FAR = 1 << 17  # an offset beyond every table
+
+
+@dataclass(frozen=True)
+class TripleOffset(Encoding, name="triple-offset"):
+    """Offsets inside triples: a graph as many short texts.
+
+    r_ts: how many places unit s is after unit t in the text "head relation tail" of a triple that contains both.
+
+    ::
+
+        r_ts = place of s - place of t    in the text of a triple, or within their common node
+               UNREACHABLE                if no triple has both
+
+    The graph is that of :func:`structpe.transforms.levi`, split into units: relations are nodes, each with the units
+    of its label, one for each triple, marked by the feature ``is_relation``. An edge between two nodes that are not
+    relations is a triple whose relation has no unit. (Plenz and Frank 2024, section 4.) If two triples have the same
+    head and tail, the offsets between these are those in the last triple, as in the authors' code. A node that is head
+    and tail of one triple keeps the offsets within the node, which the code overwrites by those between its two
+    occurrences in the text.
+
+    A virtual node (feature ``virtual``) is an end mark, as ``</s>`` in the code: 131072 places after every unit, which
+    is infinite for all tables of T5.
+    """
+
+    arity = 2
+    codes = ("unreachable",)
+
+    def one(self, structure: Structure) -> Encoded:
+        check_all_pairs(self, [structure])
+        owner = structure.unit_owner
+        first, count = np.searchsorted(owner, np.arange(structure.size)), np.bincount(owner, minlength=structure.size)
+        offsets = np.full((len(owner), len(owner)), UNREACHABLE)
+        for members in self._texts(structure):
+            units = np.concatenate([first[node] + np.arange(count[node]) for node in members])
+            places = np.arange(len(units))
+            offsets[units[:, None], units[None, :]] = places[None, :] - places[:, None]
+        for node in range(structure.size):  # a head that is also the tail occurs twice in its text
+            places = np.arange(count[node])
+            own = slice(first[node], first[node] + count[node])
+            offsets[own, own] = places[None, :] - places[:, None]
+        return Encoded.of_pairs(_marked(flags(self, structure, "virtual")[owner], offsets))
+
+    def _texts(self, structure: Structure) -> list[tuple[int, ...]]:
+        """The nodes of each triple, in the order in which edges lead on from their heads."""
+        relation = flags(self, structure, "is_relation")
+        onward: dict[int, list[int]] = {}
+        for source, target in structure.edges.tolist():
+            if relation[source]:
+                onward.setdefault(source, []).append(target)
+        texts: list[tuple[int, ...]] = []
+        for source, target in structure.edges.tolist():
+            if relation[source]:
+                continue
+            tails = onward.get(target, [])
+            texts += [(source, target, tail) for tail in tails] if relation[target] else [(source, target)]
+        return texts
+
+
+def _marked(its: NDArray[np.bool_], offsets: Ids) -> Ids:
+    """Move the units of the virtual node, marked by (u,), far after every other unit."""
+    here, there = its[:, None], its[None, :]
+    return np.where(here & ~there, -_FAR, np.where(there & ~here, _FAR, offsets))
+
+
+@dataclass(frozen=True)
+class Size(Encoding, name="size"):
+    """How many units a structure has.
+
+    L: the number of units of the structure, for each of its units.
+
+    Models that depend on the length of a text use this encoding, because rows of a batch are padded. A text that is
+    being generated has no length yet, so a decoder cannot use it.
+    """
+
+    arity = 1
+
+    def one(self, structure: Structure) -> Encoded:
+        return self.many([structure])[0]
+
+    def many(self, structures: Sequence[Structure]) -> Column:
+        graphs = Graphs.of(structures)
+        return Column.of_units(graphs.units, np.repeat(graphs.units, graphs.units))
+
+
+@dataclass(frozen=True)
+class UnitCount(Encoding, name="unit-count"):
+    """How many units the node of a unit has.
+
+    c_u: the number of units of the node of unit u, itself included.
+
+    A sum over units, each divided by c_u, is a sum over nodes: so a function of the nodes of a graph, such as a network
+    over its eigenvectors, does not change when a label is split into subwords.
+    """
+
+    arity = 1
+
+    def one(self, structure: Structure) -> Encoded:
+        return self.many([structure])[0]
+
+    def many(self, structures: Sequence[Structure]) -> Column:
+        graphs = Graphs.of(structures)
+        count = np.ones(len(graphs.graph), dtype=np.int64)
+        if graphs.owner is not None:
+            count = np.bincount(graphs.owner, minlength=len(count))
+        return Column.of_units(graphs.units, graphs.of_units(count))

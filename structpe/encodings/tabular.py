@@ -8,16 +8,18 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from structpe.encodings._flat import ranges
-from structpe.encodings._graphs import Graphs
-from structpe.encodings._nearby import ranks_of_all
-from structpe.encodings._parts import groups
-from structpe.encodings._spectra import canonical_signs, lowest_dense
 from structpe.encodings.base import Column, Encoded, Encoding, check_matrices, check_sizes
+from structpe.encodings.columns import ranges
+from structpe.encodings.components import groups
+from structpe.encodings.graphs import Graphs, ranks_of_all
+from structpe.encodings.spectra import canonical_signs, lowest_dense
 from structpe.errors import EncodingError
 from structpe.structure import Ids, Structure
 
-__all__ = ["Tabular"]
+__all__ = [
+    "Tabular",
+]
+
 
 Floats = NDArray[np.float64]
 

@@ -10,13 +10,15 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from structpe.computed import computed
-from structpe.encodings._encoded import as_items
-from structpe.encodings._graphs import Graphs
-from structpe.encodings._links import steps
 from structpe.encodings.base import Column, Encoded, Encoding, check_limit, check_sizes
+from structpe.encodings.columns import as_items
+from structpe.encodings.components import steps
+from structpe.encodings.graphs import Graphs
 from structpe.structure import Ids, Structure
 
-__all__ = ["WeisfeilerLehman"]
+__all__ = [
+    "WeisfeilerLehman",
+]
 
 
 @dataclass(frozen=True)

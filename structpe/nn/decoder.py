@@ -13,8 +13,7 @@ from structpe.attention import Layout
 from structpe.data.encode import encode
 from structpe.errors import PositionError
 from structpe.nn.attention import Attention
-from structpe.nn.cache import KVCache, changed
-from structpe.nn.context import Context, Past
+from structpe.nn.context import Context, KVCache, Past, changed
 from structpe.nn.copying import Source
 from structpe.nn.layer import StackConfig
 from structpe.nn.stack import Stack

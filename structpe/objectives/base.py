@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -13,10 +13,43 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from structpe.errors import ConfigError
-from structpe.objectives.levels import LEVELS
 from structpe.registry import Registered, Registry
+from structpe.structure import Structure
 
-__all__ = ["OBJECTIVES", "Objective", "by_name"]
+__all__ = [
+    "LEVELS",
+    "OBJECTIVES",
+    "Level",
+    "Objective",
+    "by_name",
+]
+
+
+@dataclass(frozen=True)
+class Level:
+    """What an item is.
+
+    Attributes:
+        name: the word for one of them, in the singular.
+        single: whether all items are in one graph.
+        count: (graphs, targets) -> the number of items.
+    """
+
+    name: str
+    single: bool
+    count: Callable[[Sequence[Structure], Any], int]
+
+
+LEVELS: Registry[Level] = Registry("structpe.objectives", "level", ConfigError)
+"""Every level by its name."""
+
+for _level in (
+    Level("graph", False, lambda graphs, targets: len(graphs)),
+    Level("node", True, lambda graphs, targets: graphs[0].size),
+    Level("pair", True, lambda graphs, targets: len(targets)),
+):
+    LEVELS.add(_level.name, _level)
+
 
 OBJECTIVES: Registry[type[Objective]] = Registry("structpe.objectives", "objective", ConfigError)
 """Every objective by its name."""
@@ -27,7 +60,7 @@ class Objective(Registered, ABC):
     """What is to be predicted, and how a prediction is scored.
 
     Args:
-        level: what an item is, a name of :data:`~structpe.objectives.levels.LEVELS`.
+        level: what an item is, a name of :data:`~structpe.objectives.base.LEVELS`.
         outputs: how many numbers, classes, labels, or categories.
         metric: name of the official metric, one of ``metrics``.
 

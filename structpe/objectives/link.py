@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from structpe.errors import ConfigError
-from structpe.objectives._classes import cross_entropy
 from structpe.objectives.base import Objective
+from structpe.objectives.classification import cross_entropy
 from structpe.objectives.metrics import METRICS, Metric
 
 __all__ = ["Link"]

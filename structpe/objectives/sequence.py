@@ -10,10 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from structpe.objectives._classes import classes, cross_entropy
 from structpe.objectives.base import Objective
+from structpe.objectives.classification import classes, cross_entropy
 
-__all__ = ["Sequences"]
+__all__ = [
+    "Sequences",
+]
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from structpe.converters.spacy import sentences
-from structpe.encodings.branch_path import BranchPath, left_child_right_sibling
-from structpe.encodings.depth import Depth
-from structpe.encodings.spr import SPRRelative
+from structpe.encodings.trees import BranchPath, Depth, SPRRelative, left_child_right_sibling
 from structpe.parsing.models import DEFAULT, ParsingError, load_parser
 from structpe.readers.base import Item
 from structpe.structure import Ids, Structure

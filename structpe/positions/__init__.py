@@ -1,21 +1,18 @@
 """Position models: which numbers describe a position, and where they enter attention.
 
-There is one file per model, in the folder of its family (``rotary``, ``buckets``, ``trees``, ...). The registry finds
-it.
+A family is a file (``rotary``, ``buckets``, ``trees``, ...): what its models share, then each of them. The registry
+finds the models. What several families share is in files of its own: ``base``, ``tables``, ``checks``, ``sinusoids``,
+``places``, ``offsets``, ``networks``, ``spectra``, ``path_attention`` and ``block``.
 
 Every class of the registry can be imported from here: ``from structpe.positions import T5``.
 """
 
 from typing import Any
 
-from structpe.positions._batch import Positions
-from structpe.positions._dims import Dims
-from structpe.positions._sites import Site, Sources
-from structpe.positions._spec import Cells, Spec
-from structpe.positions._sum import Sum
-from structpe.positions.base import MODELS, PositionModel
-from structpe.positions.blocks.base import Block
-from structpe.positions.build import build, describe
+from structpe.positions.base import MODELS, Cells, Dims, PositionModel, Site, Sources, Spec
+from structpe.positions.batch import Positions
+from structpe.positions.block import Block
+from structpe.positions.build import Sum, build, describe
 from structpe.registry import unknown
 
 __all__ = [

@@ -9,34 +9,452 @@ It may act at four sites, and overrides the methods of those that it uses::
     terms(prepared, site)             inside the attention of each layer                          (MAM)
 
 A model whose attention is not the one equation is a :class:`Block`, which has its own attention.
+
+Each method of a class is wrapped once, when the class is defined, so that a mistake in a user's own model raises a
+clear error: the type of the result is checked, and its shape where that costs nothing. The cause of a failure is looked
+for only after it. No values of tensors are read. What is computed of positions alone, by ``prepare`` and ``terms``, is
+computed without autocast.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import wraps
+from inspect import Parameter, isfunction
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self
 
+import torch
 from torch import Tensor, nn
 
-from structpe.encodings._guards import check_fields, check_key
-from structpe.encodings.base import Encoding
+from structpe.encodings.base import Encoding, check_fields, check_hashable
 from structpe.encodings.named import builder, check_sizes
 from structpe.errors import PositionError
-from structpe.plain.typed import Checked
-from structpe.positions._batch import Positions
-from structpe.positions._dims import Dims, check_dims
-from structpe.positions._guards import guard
-from structpe.positions._options import check_numbers
-from structpe.positions._sites import SITES, Site, Sources
-from structpe.positions._spec import NoSpec, Spec
+from structpe.plain.bounds import HEADS, LAYERS, WIDTH
+from structpe.plain.typed import Builder, Checked
+from structpe.positions.batch import Positions
+from structpe.precision import exactly
 from structpe.registry import Registry
+from structpe.structure import Structure
 from structpe.terms import Terms
 
 if TYPE_CHECKING:
-    from structpe.positions._sum import Sum
+    from structpe.positions.build import Sum
 
-__all__ = ["MODELS", "PositionModel"]
+__all__ = [
+    "MODELS",
+    "SITES",
+    "Cache",
+    "Cells",
+    "Dims",
+    "NoSpec",
+    "PositionModel",
+    "Site",
+    "Sources",
+    "Spec",
+    "check_dims",
+    "check_numbers",
+    "guard",
+    "spec_of",
+]
+
+
+@dataclass(frozen=True)
+class Dims(metaclass=Checked):
+    """The sizes that a position model is built for.
+
+    Args:
+        width: d, of the hidden vectors.
+        heads: h; each has width d_h = d / h.
+        layers: l.
+
+    Raises:
+        PositionError: a size below 1, or a width that the heads do not divide; or sizes of other names.
+    """
+
+    width: int
+    heads: int
+    layers: int
+
+    @classmethod
+    def _bound(cls, given: tuple[Any, ...], sizes: dict[str, Any]) -> Any:
+        """The arguments of the constructor."""
+        return Builder(PositionError).bound(cls.__init__, given, sizes, "Dims")
+
+    def __post_init__(self) -> None:
+        sizes = (("width", self.width), ("number of heads", self.heads), ("number of layers", self.layers))
+        for name, size in sizes:
+            if size < 1:
+                raise PositionError(f"the {name} is {size}; give 1 or more")
+        for name, size, most in (
+            ("width", self.width, WIDTH),
+            ("heads", self.heads, HEADS),
+            ("layers", self.layers, LAYERS),
+        ):
+            if size > most:
+                raise PositionError(f"{name} is {size}; at most {most} is allowed, give a smaller number")
+        if self.width % self.heads:
+            more = self.width + self.heads - self.width % self.heads
+            raise PositionError(
+                f"{self.heads} heads do not divide the width {self.width}; the next that they divide is {more}"
+            )
+
+    @property
+    def head(self) -> int:
+        """d_h, width of one head."""
+        return self.width // self.heads
+
+
+def check_dims(given: Any, whose: str) -> None:
+    """Check that what a position model is built for are sizes.
+
+    Args:
+        given: the sizes.
+        whose: what is built, in errors.
+
+    Raises:
+        PositionError: they are not.
+    """
+    if not isinstance(given, Dims):
+        raise PositionError(f"{whose} is built for sizes, Dims(width, heads, layers); given is {given!r}")
+
+
+class Cache(Protocol):
+    """What a decoder keeps of the units of one layer, such as their keys and values."""
+
+    def append(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+        """Append those of new units, (b, h, n, width) each, and return those of all units so far."""
+        ...
+
+
+@dataclass(frozen=True)
+class Site:
+    """Where a position model acts.
+
+    Attributes:
+        layer: number of the layer, from 0.
+        training: whether this is a training step, in which some models draw at random.
+        cache: of the layer, for a model with its own attention in a decoder; None if there are no earlier units.
+        dropout: probability that an attention weight is dropped, for a model with its own attention; 0 but in training.
+    """
+
+    layer: int
+    training: bool = False
+    cache: Cache | None = None
+    dropout: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Sources:
+    """What an attention projects: the normalised hidden vectors three times, unless a position model changes them.
+
+    Attributes:
+        query: (b, n, d) of the units that attend.
+        key: (b, c, d) of the units that are attended to; the last n of them are those of the queries. Any before them
+            are of an earlier segment.
+        value: (b, c, d) of the same units.
+    """
+
+    query: Tensor
+    key: Tensor
+    value: Tensor
+
+
+SITES: dict[str, type] = {"inputs": Tensor, "layer": Tensor, "sources": Sources, "terms": Terms}
+"""What a model returns at each site."""
+
+
+@dataclass(frozen=True)
+class Cells:
+    """The cells of a row of Table 1.
+
+    Attributes:
+        reference: reference point: absolute, relative or both.
+        injection: added to the input (APE), to the attention (MAM), both, or neither.
+        learnable: whether numbers are learned from data.
+        recurring: whether the information enters at each layer again.
+        unbound: whether inputs longer than any fixed length are distinguished.
+        params: number of parameters, as a formula.
+    """
+
+    reference: Literal["A", "R", "B"]
+    injection: Literal["APE", "MAM", "both", "-"]
+    learnable: bool
+    recurring: bool
+    unbound: bool
+    params: str
+
+    def __post_init__(self) -> None:
+        _one_of("the reference", self.reference, ("A", "R", "B"))
+        _one_of("the injection", self.injection, ("APE", "MAM", "both", "-"))
+
+
+def _one_of(what: str, given: object, known: tuple[str, ...]) -> None:
+    if given not in known:
+        raise PositionError(f"{what} of a Spec is {given!r}; give one of {', '.join(known)}")
+
+
+@dataclass(frozen=True)
+class Spec:
+    """The row of Table 1 of a position model: what it claims, all of it measured by the tests.
+
+    Attributes:
+        cite: BibTeX key: the name of a file in ``structpe/references``.
+        structure: what it was made for: sequence, grid, tree or graph.
+        cells: our claims; ``params`` in d, h, l, dh = d/h and the model's own ``sizes``.
+        table1: the survey's printed cells; None if the survey has no such row.
+        note: why the two differ, if they do.
+        not_compiled: why ``torch.compile`` does not trace it as one graph; empty if it does.
+        not_exported: why ``torch.export`` does not trace it; empty if it does.
+    """
+
+    cite: str
+    structure: Literal["sequence", "grid", "tree", "graph"]
+    cells: Cells
+    table1: Cells | None = None
+    note: str = ""
+    not_compiled: str = ""
+    not_exported: str = ""
+
+    def __post_init__(self) -> None:
+        _one_of("the structure", self.structure, ("sequence", "grid", "tree", "graph"))
+
+
+def spec_of(model: type) -> Spec | None:
+    """The row of Table 1 of a class; None if it has none yet."""
+    found = inspect.getattr_static(model, "spec")
+    return found if isinstance(found, Spec) else None
+
+
+class NoSpec:
+    """Placeholder for a missing ``Spec``: raises an error as soon as one is needed, but not before."""
+
+    def __get__(self, model: object, cls: type) -> Spec:
+        text = (
+            f"{cls.__name__} has no Spec, its row of Table 1, which is needed here; add to the class: spec = "
+            f"Spec(cite, structure, Cells(reference, injection, learnable, recurring, unbound, params))"
+        )
+        # Of a class an AttributeError too, which help() and others that go through all attributes expect.
+        raise PositionError(text) if model is not None else _MissingSpec(text)
+
+
+class _MissingSpec(PositionError, AttributeError):
+    """A class without a row of Table 1."""
+
+
+_LARGEST = 1e30
+"""Float32 ends at 3.4e38, and numbers are squared and summed."""
+
+_LARGEST_SIZE, _LARGEST_SEED = (1 << 31) - 1, (1 << 63) - 1
+"""More rows, layers, ... no memory holds; PyTorch's seeds have 64 bits."""
+
+
+def check_numbers(model: str, parameters: Mapping[str, Parameter], given: Mapping[str, Any]) -> None:
+    """See to it that numbers are some that any model can do with.
+
+    A whole number is a size: 1 or more, or 0 or more if 0 is the default, as of seeds. A real number is finite, and
+    float32 can hold it; it is not negative unless its default is. ``base`` is above 1, as it is the factor by which the
+    slowest wave is slower; ``dropout`` is a probability below 1.
+
+    Args:
+        model: name of the model.
+        parameters: of its constructor.
+        given: the options.
+
+    Raises:
+        PositionError: a number is none of these.
+    """
+    for option, value in given.items():
+        default = parameters[option].default if option in parameters else None
+        if problem := _problem(option, default, value):
+            raise PositionError(f"option {option!r} of position model {model!r} is {value!r}; {problem}")
+
+
+def _problem(option: str, default: Any, value: Any) -> str:
+    """What must be given instead; nothing where all is well."""
+    if isinstance(value, tuple):
+        return next(filter(None, (_of_real(each) for each in _numbers(value))), "")
+    if not _is_number(value):
+        return ""
+    most = _LARGEST_SEED if option == "seed" else _LARGEST_SIZE
+    if isinstance(value, int) and value > most:
+        return f"give {most} at most"
+    if problem := _of_real(value):
+        return problem
+    if option == "base" and value <= 1:
+        return "give a number above 1"
+    if option == "dropout" and not 0 <= value < 1:
+        return "give a probability: 0 or more, and below 1"
+    negative = _is_number(default) and default < 0
+    real = isinstance(default, float) or (default is None and isinstance(value, float))
+    least = 0 if (_is_number(default) and default == 0) or real else 1
+    if value < least and not negative:
+        return f"give {least} or more"
+    return ""
+
+
+def _of_real(value: float) -> str:
+    if not math.isfinite(value):
+        return "give a finite number"
+    if value and not 1 / _LARGEST <= abs(value) <= _LARGEST and not isinstance(value, int):
+        return f"its magnitude must be between {1 / _LARGEST:g} and {_LARGEST:g}, or 0"
+    return ""
+
+
+def _numbers(values: tuple[Any, ...]) -> Iterator[float]:
+    """Those of the items that are numbers, inner ones too."""
+    for each in values:
+        if isinstance(each, tuple):
+            yield from _numbers(each)
+        elif _is_number(each):
+            yield each
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+SLIPS = (AttributeError, TypeError, ValueError, LookupError, RuntimeError)
+"""What Python and PyTorch raise if a method is given an argument of the wrong kind."""
+PREPARED = {"inputs": 1, "layer": 1, "sources": 1, "terms": 0}
+"""The index of ``prepared`` among the arguments of each site."""
+
+
+def guard(cls: type, kinds: Mapping[str, type], silent: Callable[[type, str], bool]) -> None:
+    """Wrap the methods that a class itself defines.
+
+    Args:
+        cls: a subclass of ``PositionModel``.
+        kinds: the type that each site must return.
+        silent: whether a class inherits the default method of a name.
+    """
+    own = {name: method for name, method in vars(cls).items() if isfunction(method)}
+    if "__init__" in own:
+        setattr(cls, "__init__", _built(own["__init__"]))  # noqa: B010, mypy refuses the plain assignment
+    if "prepare" in own:
+        setattr(cls, "prepare", _preparing(exactly(own["prepare"])))  # noqa: B010
+    for site, kind in kinds.items():
+        if site in own:
+            method = exactly(own[site]) if site == "terms" else own[site]
+            setattr(cls, site, _asked(site, method, kind, silent))
+
+
+def _built(init: Callable[..., None]) -> Callable[..., None]:
+    @wraps(init)
+    def whole(self: Any, *given: Any, **named: Any) -> None:
+        try:
+            init(self, *given, **named)
+        except AttributeError as error:
+            if "dims" in vars(self):
+                raise
+            raise PositionError(_not_begun(self)) from error
+        if "dims" not in vars(self):
+            raise PositionError(_not_begun(self))
+
+    return whole
+
+
+def _not_begun(model: Any) -> str:
+    name = type(model).__name__
+    return (
+        f"{name}.__init__ does not call super().__init__(dims, [encoding, ...]), which must come before anything else "
+        f"is set; add it as its first line"
+    )
+
+
+def _preparing(method: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(method)
+    def prepare(self: Any, positions: Any) -> Any:
+        try:
+            return method(self, positions)
+        except SLIPS as error:
+            if isinstance(positions, Mapping):
+                raise
+            raise PositionError(_no_positions(self, "prepare", positions)) from error
+
+    return prepare
+
+
+def _asked(
+    site: str, method: Callable[..., Any], kind: type, silent: Callable[[type, str], bool]
+) -> Callable[..., Any]:
+    """The wrapped method of a site; inputs and layer must return the shape of x, their first argument."""
+    shaped = kind is Tensor
+
+    @wraps(method)
+    def answered(self: Any, *given: Any, **named: Any) -> Any:
+        prepared = given[PREPARED[site]] if len(given) > PREPARED[site] else named.get("prepared")
+        try:
+            got: Any = method(self, *given, **named)
+        except SLIPS as error:
+            place = given[-1] if given and site in ("terms", "layer", "sources") else named.get("site")
+            if isinstance(place, int):
+                raise PositionError(_no_site(self, site, place)) from error
+            if reason := _why(self, site, prepared, error, silent(type(self), "prepare")):
+                raise PositionError(reason) from error
+            raise
+        except PositionError as error:
+            refused = str(error).startswith("Terms(")  # by the terms: they were given positions, or parts of these
+            if refused and isinstance(prepared, Positions) and not silent(type(self), "prepare"):
+                raise PositionError(_unprepared(self, site)) from error
+            raise
+        if not issubclass(type(got), kind):
+            handed_on = isinstance(got, Positions) and not silent(type(self), "prepare")
+            raise PositionError(_unprepared(self, site) if handed_on else _other_kind(self, site, got, kind))
+        if shaped and given and not torch.compiler.is_compiling() and got.shape != given[0].shape:
+            raise PositionError(
+                f"position model {self.name!r}: {site} gives shape {tuple(got.shape)}; it must be that of the units, "
+                f"(b, n, d) = {tuple(given[0].shape)}"
+            )
+        return got
+
+    return answered
+
+
+def _why(model: Any, site: str, prepared: Any, error: Exception, plain: bool) -> str:
+    """Why a site failed, if that is known."""
+    name = model.name
+    if not plain and isinstance(prepared, Positions):
+        return _unprepared(model, site)
+    if (plain and not isinstance(prepared, Mapping)) or isinstance(prepared, Structure):
+        return _no_positions(model, site, prepared)
+    if prepared is None:
+        return f"position model {name!r}: its prepare gives None, so that {site} has nothing to read; return something"
+    if isinstance(error, IndexError):
+        reason = " ".join(str(error).split())
+        return (
+            f"position model {name!r}: {site} looks up a row that is not there ({reason}); rows of a table are "
+            f"whole numbers from 0 to its length - 1: clamp what the encoding gives, or make the table longer"
+        )
+    return ""
+
+
+def _unprepared(model: Any, site: str) -> str:
+    return (
+        f"position model {model.name!r}: {site} was given positions, and takes what prepare makes of them, once per "
+        f"batch: prepared = model.prepare(positions), then model.{site}({'x, ' * (site != 'terms')}prepared, ...)"
+    )
+
+
+def _no_site(model: Any, site: str, given: int) -> str:
+    return f"position model {model.name!r}: {site} takes a Site, Site(layer={given}) say; given is {given!r}"
+
+
+def _no_positions(model: Any, site: str, given: Any) -> str:
+    return (
+        f"position model {model.name!r}: {site} takes positions, and was given {type(given).__name__}; encode first: "
+        f"model.prepare(structpe.encode([structure], model.encodings))"
+    )
+
+
+def _other_kind(model: Any, site: str, got: Any, kind: type) -> str:
+    what = {"Tensor": "a tensor (b, n, d)", "Terms": "Terms(...), Terms() for none"}.get(kind.__name__, kind.__name__)
+    given = "None" if got is None else f"{type(got).__name__}"
+    lost = "; is there a return missing?" if got is None else ""
+    return f"position model {model.name!r}: {site} gives {given}, and must give {what}{lost}"
+
 
 MODELS: Registry[type[PositionModel]] = Registry("structpe.positions", "position model", PositionError)
 """Every position model by its name."""
@@ -105,7 +523,7 @@ class PositionModel(nn.Module, metaclass=Checked):
 
     def __add__(self, other: PositionModel) -> Sum:
         """Both at once."""
-        from structpe.positions._sum import Sum  # a sum is itself a position model
+        from structpe.positions.build import Sum  # a sum is itself a position model
 
         if not isinstance(other, PositionModel):
             return NotImplemented
@@ -197,5 +615,5 @@ def _check_built(name: str, dims: Any, encodings: Any) -> None:
             f"{name} takes a list of encodings, such as super().__init__(dims, [Order()]); given is {encodings!r}"
         )
     for each in encodings:
-        check_key(each)
+        check_hashable(each)
         check_fields(each)

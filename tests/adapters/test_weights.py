@@ -14,7 +14,7 @@ from structpe.data.encode import encode
 from structpe.encodings import LabelPath
 from structpe.errors import PositionError
 from structpe.positions import MODELS, Dims, Site, build
-from structpe.positions.buckets.t5 import T5
+from structpe.positions.buckets import T5
 from structpe.structure import Structure, path
 from structpe.terms import Terms
 from tests.golden import golden

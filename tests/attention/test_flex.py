@@ -18,7 +18,7 @@ from torch.nn.attention import flex_attention as of_torch
 
 from structpe.adapters import pytorch
 from structpe.attention import KERNELS, Call, Layout, attend, attend_ragged, flex
-from structpe.attention import _flex_parts as parts
+from structpe.attention import flex as flex_module
 from structpe.attention.base import cheapest
 from structpe.errors import StructPEError
 from structpe.terms import Factor, Lookup, Pairs, SparsePairs, Terms, Toeplitz
@@ -63,7 +63,7 @@ def assert_dense(terms: Terms, sizes: Sizes, seed: int = 0) -> Tensor:
 @settings(max_examples=60)
 def test_any_terms_are_those_of_dense(size: int, some: set[str], seed: int, sizes: Sizes) -> None:
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(parts, "_SIZE", size)  # of lists; with 2 there are several blocks
+        patched.setattr(flex_module, "_SIZE", size)  # of lists; with 2 there are several blocks
         patched.setattr(flex, "BLOCK", size)
         assert_dense(drawn(settled(some), seed, sizes=sizes), sizes, seed)
 
@@ -87,7 +87,7 @@ def test_an_index_of_any_type_stays_narrow(dtype: torch.dtype) -> None:
     matrix = Lookup(table, every, torch.randint(most, (2, n, n)).to(dtype))
     diagonals = Lookup(table, every, Toeplitz(torch.randint(most, (1, 2 * n - 1)).to(dtype), n, n))
     assert_dense(Terms(bias=(matrix, diagonals)), Sizes(n=n, m=n))
-    assert parts._narrow(matrix.index).dtype == (torch.int32 if dtype == torch.int64 else dtype)
+    assert flex_module._narrow(matrix.index).dtype == (torch.int32 if dtype == torch.int64 else dtype)
 
 
 @TRACED
@@ -155,7 +155,7 @@ def test_blocks_hold_every_pair_that_attends_and_whole_blocks_no_other(some: set
     if not sizes.n * sizes.m:
         return
     size, terms = 2, drawn(some, seed, sizes=sizes)
-    masks = parts.masks_of(terms, (sizes.b, sizes.h, sizes.n, sizes.m), size, torch.device("cpu"))
+    masks = flex_module.masks_of(terms, (sizes.b, sizes.h, sizes.n, sizes.m), size, torch.device("cpu"))
     assert masks is not None
     made = flex.block_mask(masks, sizes.n, sizes.m, size)
     partly = listed(made.kv_num_blocks, made.kv_indices, sizes)
@@ -184,7 +184,7 @@ def test_padding_and_what_follows_are_skipped_by_block() -> None:
     """Structures of 3 and 8 units, padded to 8, causal, in blocks of 2."""
     present = torch.arange(8)[None] < torch.tensor([[3], [8]])
     terms = Terms(mask=(present[:, None, None],), causal=True)
-    masks = parts.masks_of(terms, (2, 4, 8, 8), 2, torch.device("cpu"))
+    masks = flex_module.masks_of(terms, (2, 4, 8, 8), 2, torch.device("cpu"))
     assert masks is not None
     made = flex.block_mask(masks, 8, 8, 2)
     both = made.kv_num_blocks + made.full_kv_num_blocks
@@ -255,7 +255,7 @@ def test_listed_pairs_take_the_blocks_that_they_are_in() -> None:
     n, size = 1 << 12, 128
     around = torch.arange(n)
     pairs = Pairs(torch.zeros(n, dtype=torch.int64), around, (around + 1) % n)
-    read, there = parts._listed(pairs, torch.arange(1, n + 1), (1, 1, n, n), size)
+    read, there = flex_module._listed(pairs, torch.arange(1, n + 1), (1, 1, n, n), size)
     assert there.sum() == 2 * n // size
     blocks = next(cell.cell_contents for cell in read.__closure__ or () if cell.cell_contents is not there)
     assert blocks.numel() == (2 * n // size + 1) * size * size < n * n / 10

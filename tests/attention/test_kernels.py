@@ -407,7 +407,7 @@ def test_causal_sums_in_chunks_are_those_of_dense(n: int, m: int) -> None:
 @pytest.mark.parametrize("pairs", [1, 2, 49, 50, 51])
 def test_blocks_of_any_number_of_pairs_are_those_of_dense(pairs: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of the 50 pairs of a batch: one by one, a part, all but one, all, more than all."""
-    monkeypatch.setattr(sys.modules["structpe.attention._sparse_products"], "_BLOCK", pairs * H * D + H * D - 1)
+    monkeypatch.setattr(sys.modules["structpe.attention.edges"], "_BLOCK", pairs * H * D + H * D - 1)
     q, k, v = inputs()
     terms = Terms(pairs=(every_pair(),)) + drawn({"key", "query", "product", "value", "factors"}, 1, grad=True)
     found = []

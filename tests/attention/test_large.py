@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from structpe.attention import KERNELS, Call, attend, watching
-from structpe.attention._pair_vectors import is_large
+from structpe.attention.gather import is_large
 from structpe.terms import Lookup, Pairs, Terms
 from tests.attention.drawing import HERE, Sizes, drawn, everything, tables_of
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn import functional
 
-from structpe.attention import _gather
+from structpe.attention import gather
 from structpe.attention.base import KERNELS, Call, cheapest
 from structpe.attention.sdpa import sdpa
 from structpe.terms import Terms
@@ -28,7 +28,7 @@ def test_gathered_scalars_and_their_gradients_are_those_of_the_scatter(
     of_rows, of_index = structures
     table = torch.randn(of_rows, 2, rows, dtype=torch.float64, generator=generator, requires_grad=True)
     index = torch.randint(rows, (of_index, n, n + 1), generator=generator)
-    found, expected = _gather._picked(table, index), _gather._gathered(table, index)
+    found, expected = gather._picked(table, index), gather._gathered(table, index)
     assert torch.equal(found, expected)
     upstream = torch.randn(found.shape, dtype=torch.float64, generator=generator)
     grads = [torch.autograd.grad(each, table, upstream)[0] for each in (found, expected)]
@@ -38,16 +38,16 @@ def test_gathered_scalars_and_their_gradients_are_those_of_the_scatter(
 def test_sums_in_parts_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     table = torch.randn(1, 2, 7, dtype=torch.float64, requires_grad=True)
     index = torch.randint(7, (3, 11, 13))
-    whole = torch.autograd.grad(_gather._picked(table, index).square().sum(), table)
-    monkeypatch.setattr(_gather, "_PART", 100)  # four pairs of each structure at a time
-    torch.testing.assert_close(torch.autograd.grad(_gather._picked(table, index).square().sum(), table), whole)
+    whole = torch.autograd.grad(gather._picked(table, index).square().sum(), table)
+    monkeypatch.setattr(gather, "_PART", 100)  # four pairs of each structure at a time
+    torch.testing.assert_close(torch.autograd.grad(gather._picked(table, index).square().sum(), table), whole)
 
 
 def test_half_precision_is_summed_in_float32(monkeypatch: pytest.MonkeyPatch) -> None:
     """In bfloat16 a sum of ones ends at 256."""
-    monkeypatch.setattr(_gather, "_PART", 2)  # one pair at a time
+    monkeypatch.setattr(gather, "_PART", 2)  # one pair at a time
     table = torch.zeros(1, 1, 2, dtype=torch.bfloat16, requires_grad=True)
-    (grad,) = torch.autograd.grad(_gather._picked(table, torch.zeros(1, 32, 32, dtype=torch.long)).sum(), table)
+    (grad,) = torch.autograd.grad(gather._picked(table, torch.zeros(1, 32, 32, dtype=torch.long)).sum(), table)
     assert grad.tolist() == [[[1024.0, 0.0]]]
 
 

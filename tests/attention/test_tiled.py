@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from structpe.attention import KERNELS, attend
-from structpe.attention import _tile_work as of_tiled
 from structpe.attention import sdpa as of_sdpa
-from structpe.attention._tiles import sum_by_product, sum_by_row, tiles
+from structpe.attention import tiled as tiled_module
+from structpe.attention.tiled import sum_by_product, sum_by_row, tiles
 from structpe.data.encode import encode
 from structpe.encodings.label_path import LabelPath
 from structpe.encodings.order import Offset
@@ -53,8 +53,8 @@ def test_every_pair_that_may_attend_is_in_one_tile(
 @pytest.mark.parametrize("seed", range(40))
 def test_any_cut_gives_the_values_and_gradients_of_the_reference(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     draw = random.Random(seed)
-    monkeypatch.setitem(of_tiled.CELLS, "cpu", draw.choice([7, 40, 200]))
-    monkeypatch.setattr(of_tiled, "QUERIES", draw.choice([1, 2, 3]))
+    monkeypatch.setitem(tiled_module.CELLS, "cpu", draw.choice([7, 40, 200]))
+    monkeypatch.setattr(tiled_module, "QUERIES", draw.choice([1, 2, 3]))
     sizes = Sizes(b=draw.choice([1, 3]), h=draw.choice([1, 3]), n=draw.choice([1, 5]), m=draw.choice([1, 6]))
     terms = drawn(settled([name for name in FIELDS if draw.random() < 0.4]), seed, sizes=sizes, grad=True)
     found, expected = (computed(terms, sizes, name) for name in ("tiled", "dense"))
@@ -88,7 +88,7 @@ def numbers() -> tuple[Tensor, Tensor, Tensor]:
 
 def test_no_tensor_of_all_pairs_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
     """With every term, forward and backward."""
-    monkeypatch.setitem(of_tiled.CELLS, "cpu", 1 << 10)
+    monkeypatch.setitem(tiled_module.CELLS, "cpu", 1 << 10)
     vectors = {name: (lookup(D),) for name in ("key", "query", "value", "product")}
     factor = Factor(torch.randn(B, H, N, 2, requires_grad=True), torch.randn(B, H, N, 2, requires_grad=True))
     terms = Terms(bias=(lookup(),), gate=(lookup(),), factors=(factor,), act=torch.tanh, causal=True, **vectors)
@@ -99,7 +99,7 @@ def test_no_tensor_of_all_pairs_is_made(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_dropout_drops_the_same_weights_forward_and_backward(monkeypatch: pytest.MonkeyPatch) -> None:
     """With values that are unit vectors the output is the weights; the gradient of a value is the same weight."""
-    monkeypatch.setitem(of_tiled.CELLS, "cpu", 64)
+    monkeypatch.setitem(tiled_module.CELLS, "cpu", 64)
     q, k = (torch.randn(2, 1, 16, 16, dtype=torch.float64, requires_grad=True) for _ in range(2))
     v = torch.eye(16, dtype=torch.float64).expand(2, 1, 16, 16).clone().requires_grad_()
     torch.manual_seed(0)
@@ -221,7 +221,7 @@ def test_what_layers_share_is_gathered_once(name: str, monkeypatch: pytest.Monke
 @pytest.mark.parametrize("queries", [1, 2, 3, 4])
 @pytest.mark.parametrize(("n", "m"), [(7, 7), (3, 8), (8, 3)])
 def test_causal_tiles_see_what_is_before_them(n: int, m: int, queries: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(of_tiled, "QUERIES", queries)
+    monkeypatch.setattr(tiled_module, "QUERIES", queries)
     sizes = Sizes(n=n, m=m)
     for terms in (Terms(causal=True), drawn({"bias", "causal", "key", "value"}, n, sizes=sizes, grad=True)):
         for mine, theirs in zip(computed(terms, sizes, "tiled"), computed(terms, sizes, "dense"), strict=True):
@@ -229,7 +229,7 @@ def test_causal_tiles_see_what_is_before_them(n: int, m: int, queries: int, monk
 
 
 def test_tiles_drop_different_weights(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(of_tiled, "QUERIES", 8)
+    monkeypatch.setattr(tiled_module, "QUERIES", 8)
     q, v = torch.zeros(1, 1, 32, 8), torch.eye(32).view(1, 1, 32, 32)
     kept = attend(q, torch.zeros(1, 1, 32, 8), v[..., :8], None, "tiled", dropout=0.5) > 0
     blocks = kept.view(4, 8, 8)

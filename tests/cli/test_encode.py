@@ -11,7 +11,7 @@ import pytest
 from structpe.cli import UsageError
 from structpe.cli._encodings import parse_encoding
 from structpe.cli._reading import Wanted
-from structpe.data import parts
+from structpe.data import chunks
 from structpe.data.store import load
 from structpe.encodings import Distance, RandomWalk
 from structpe.readers import read
@@ -124,7 +124,7 @@ def test_two_jobs_write_what_one_does(tmp_path: Path) -> None:
 
 def test_a_file_is_read_bit_by_bit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A shard is written before the next structures are read, unless an encoding learns from all."""
-    monkeypatch.setattr(parts, "STRUCTURES", 3)
+    monkeypatch.setattr(chunks, "STRUCTURES", 3)
     file = tmp_path / "some.tokens"
     file.write_text("a b\n" * 7 + "\n")  # the last line is bad
     words = ["encode", file, "--out", tmp_path / "store", "--encoding"]

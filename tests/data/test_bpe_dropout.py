@@ -15,8 +15,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
 import structpe
 from structpe.data.bpe_dropout import Merges, Resplit
-from structpe.data.prepare import Example, PrepareConfig, Preparer
-from structpe.data.vocabulary import train_vocabulary
+from structpe.data.prepare import Example, PrepareConfig, Preparer, train_vocabulary
 from structpe.encodings.distance import Distance
 from structpe.encodings.order import Order
 from structpe.errors import ConfigError

@@ -7,7 +7,7 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from structpe.data.buckets import cut, padded
+from structpe.data.batch import cut, padded
 
 SIZES = st.lists(st.integers(1, 12), min_size=1, max_size=9).map(sorted)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hypothesis import given, settings
 
+from structpe.data.adjacency import EdgeTypes
 from structpe.data.batch import Batch
-from structpe.data.edge_types import EdgeTypes
 from structpe.structure import Structure
 from tests.strategies import structures
 

@@ -14,12 +14,11 @@ import structpe
 from structpe.data.encode import encode, join
 from structpe.encodings.base import Encoding
 from structpe.encodings.binned import Binned
-from structpe.encodings.depth import Depth
-from structpe.encodings.euclidean import Euclidean
-from structpe.encodings.feature import Feature
+from structpe.encodings.coordinates import Euclidean
+from structpe.encodings.features import Feature, Words
 from structpe.encodings.order import Order
-from structpe.encodings.random_walk import RandomWalk
-from structpe.encodings.words import Words
+from structpe.encodings.trees import Depth
+from structpe.encodings.walks import RandomWalk
 from structpe.errors import EncodingError, PositionError
 from structpe.structure import Structure, path
 from structpe.terms import Lookup

@@ -12,9 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from structpe.data.encode import encode
-from structpe.data.growing import newest
-from structpe.data.growing_graph import GrowingGraph
-from structpe.data.growing_tree import GrowingTree
+from structpe.data.growing import GrowingGraph, GrowingTree, newest
 from structpe.encodings import (
     BranchPath,
     ChildPath,
@@ -26,8 +24,8 @@ from structpe.encodings import (
     SPRRelative,
     UndirectedDistance,
 )
-from structpe.encodings._graphs import Graphs
-from structpe.encodings._shortest import shortest
+from structpe.encodings.distance import shortest
+from structpe.encodings.graphs import Graphs
 from structpe.errors import EncodingError, StructureError
 from structpe.nn.language_model import LanguageModel
 from structpe.nn.layer import StackConfig

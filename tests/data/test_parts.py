@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from structpe.data import parts
-from structpe.data.parts import columns
+from structpe.data import chunks as chunks_module
+from structpe.data.chunks import columns
 from structpe.encodings import ENCODINGS, Column, Depth, Distance, Encoded, Encoding, Laplacian, Neighbours
 from structpe.encodings.base import Encoding as Base
 from structpe.errors import ConfigError, EncodingError
@@ -82,17 +82,17 @@ def test_features_of_other_shapes_are_refused() -> None:
 
 
 def test_parts_have_so_many_structures_or_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parts, "STRUCTURES", 3)
-    assert [len(each) for each in parts.parts(PATHS)] == [3, 2]
-    monkeypatch.setattr(parts, "PAIRS", 85)
-    assert [len(each) for each in parts.parts(iter(PATHS))] == [3, 2]
-    monkeypatch.setattr(parts, "PAIRS", 10)
-    assert [len(each) for each in parts.parts(PATHS)] == [2, 1, 2]
-    assert list(parts.parts([])) == []
+    monkeypatch.setattr(chunks_module, "STRUCTURES", 3)
+    assert [len(each) for each in chunks_module.parts(PATHS)] == [3, 2]
+    monkeypatch.setattr(chunks_module, "PAIRS", 85)
+    assert [len(each) for each in chunks_module.parts(iter(PATHS))] == [3, 2]
+    monkeypatch.setattr(chunks_module, "PAIRS", 10)
+    assert [len(each) for each in chunks_module.parts(PATHS)] == [2, 1, 2]
+    assert list(chunks_module.parts([])) == []
 
 
 def test_columns_are_those_of_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parts, "STRUCTURES", 2)
+    monkeypatch.setattr(chunks_module, "STRUCTURES", 2)
     encodings: list[Base] = [Distance(), Depth(), Laplacian(2), Neighbours(), Distance()]
     one, two = (columns(PATHS, encodings, jobs) for jobs in (1, 2))
     assert list(one) == list(two) == encodings[:4]

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from structpe.data.parts import columns
+from structpe.data.chunks import columns
 from structpe.encodings import Distance, Encoding, RandomWalk, UndirectedDistance
-from structpe.encodings._fast import slow
+from structpe.encodings.compiled import slow
 from structpe.structure import Structure
 
 RINGS = [

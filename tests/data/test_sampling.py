@@ -11,10 +11,9 @@ import torch
 from numpy.typing import NDArray
 
 from structpe.data.adjacency import CSRAdjacency, EdgeIndex
-from structpe.data.partition import partition
-from structpe.data.sampling import Sample, Sampler
+from structpe.data.sampling import Sample, Sampler, partition
 from structpe.errors import ConfigError, StructureError
-from structpe.nn.convolutions.gcn import GCN
+from structpe.nn.convolutions import GCN
 from structpe.structure import Ids, Structure
 from structpe.transforms import subgraph
 

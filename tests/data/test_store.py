@@ -19,8 +19,9 @@ from hypothesis import strategies as st
 from safetensors import SafetensorError
 
 import structpe
-from structpe.data import _filling, _shard, parts
+from structpe.data import chunks, store_writer
 from structpe.data import store as store_module
+from structpe.data import store_index as store_index_module
 from structpe.data.encode import encode
 from structpe.data.store import load, write
 from structpe.encodings import (
@@ -69,7 +70,7 @@ def content(encoded: Encoded) -> list[np.ndarray]:
 
 @pytest.fixture
 def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parts, "STRUCTURES", 2)
+    monkeypatch.setattr(chunks, "STRUCTURES", 2)
 
 
 @pytest.fixture
@@ -83,7 +84,7 @@ def written(tmp_path: Path, small_shards: None) -> Path:
 def test_store_then_load_is_encode_for_every_encoding(drawn: list[Structure]) -> None:
     encodings = [e for cls in ENCODINGS.values() if encodes(e := cls().fit(drawn), drawn)]
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(parts, "STRUCTURES", 2)
+        patch.setattr(chunks, "STRUCTURES", 2)
         store = write(Path(folder) / "store", drawn, encodings)
         assert len(store) == len(drawn)
         assert store.encodings == tuple(encodings)
@@ -162,7 +163,7 @@ def test_progress_is_told_after_each_shard(tmp_path: Path, small_shards: None) -
 
 
 def test_large_structures_make_small_shards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parts, "PAIRS", 90_000)
+    monkeypatch.setattr(chunks, "PAIRS", 90_000)
     told: list[int] = []
     write(tmp_path / "store", SENTENCES, [Order()], progress=told.append)
     assert told == [3, 5]
@@ -381,7 +382,7 @@ def test_a_full_disk_names_the_store(tmp_path: Path, monkeypatch: pytest.MonkeyP
         hidden.write_bytes(b"half")
         raise SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")
 
-    monkeypatch.setattr(_filling, "save_file", full)
+    monkeypatch.setattr(store_writer, "save_file", full)
     with pytest.raises(OSError, match="No space left on device") as caught:
         write(tmp_path / "store", SENTENCES, [Order()])
     assert caught.value.filename == str(tmp_path / "store")
@@ -394,7 +395,7 @@ def test_a_refused_shard_names_the_store(tmp_path: Path, monkeypatch: pytest.Mon
     def refused(tensors: object, file: Path) -> None:
         raise OSError(errno.EACCES, os.strerror(errno.EACCES), str(file))
 
-    monkeypatch.setattr(_filling, "save_file", refused)
+    monkeypatch.setattr(store_writer, "save_file", refused)
     with pytest.raises(PermissionError) as caught:
         write(tmp_path / "store", SENTENCES, [Order()])
     assert caught.value.filename == str(tmp_path / "store")
@@ -587,7 +588,7 @@ def test_one_encoding_is_a_sequence_that_is_read_on_demand(written: Path, monkey
     store, opened = load(written), list[Path]()
     values = store.of(Order())
 
-    class Told(_shard.Shard):
+    class Told(store_index_module.Shard):
         def __init__(self, file: Path) -> None:
             opened.append(file)
             super().__init__(file)
@@ -602,7 +603,7 @@ def test_one_encoding_is_a_sequence_that_is_read_on_demand(written: Path, monkey
 
 def test_memory_does_not_grow_with_the_structures_of_a_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Names, checksums and numbers stay on the disk: what Python holds of a store does not know how large it is."""
-    monkeypatch.setattr(parts, "STRUCTURES", 50)
+    monkeypatch.setattr(chunks, "STRUCTURES", 50)
     held = []
     for count in (100, 1000):
         write(tmp_path / str(count), (path("ab", name=f"a name of some length {i}") for i in range(count)), [Order()])
@@ -692,7 +693,7 @@ def test_an_encoding_of_another_one_has_the_versions_of_both(tmp_path: Path, mon
 
 
 def test_arrays_of_no_plain_type_are_refused() -> None:
-    from structpe.data._shard import pack
+    from structpe.data.store_index import pack
 
     with pytest.raises(StoreError, match=r"a store holds arrays of bool, .*; one is of complex128"):
         pack([Column.of([Encoded(np.zeros(2, dtype=complex))])])

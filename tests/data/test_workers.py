@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from structpe.data import parts
+from structpe.data import chunks
 from structpe.data.forecast import Forecast, forecast
 from structpe.data.store import write
 from structpe.encodings import Depth, Distance, Encoding, Order, RandomWalk
@@ -40,7 +40,7 @@ def killed(number: int) -> int:
 
 
 def test_two_processes_write_the_same_bytes_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parts, "STRUCTURES", 8)
+    monkeypatch.setattr(chunks, "STRUCTURES", 8)
     write(tmp_path / "one", PATHS, ENCODED_BY)
     done: list[int] = []
     with workers(2) as executor:
@@ -122,7 +122,7 @@ def test_a_forecast_is_read_by_people(seconds: float, size: int, jobs: int, text
 
 def test_a_cluster_writes_the_same_and_loses_a_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     distributed, dask = pytest.importorskip("distributed"), pytest.importorskip("dask")
-    monkeypatch.setattr(parts, "STRUCTURES", 1)
+    monkeypatch.setattr(chunks, "STRUCTURES", 1)
     write(tmp_path / "one", PATHS, ENCODED_BY)
     patient = {f"distributed.comm.timeouts.{what}": "200s" for what in ("connect", "tcp")}  # on a busy machine
     with (

@@ -10,8 +10,7 @@ import pytest
 from structpe.datasets import Benchmark, Split
 from structpe.errors import ConfigError
 from structpe.objectives import Objective
-from structpe.objectives.multiclass import Multiclass
-from structpe.objectives.multilabel import Multilabel
+from structpe.objectives.classification import Multiclass, Multilabel
 from structpe.objectives.sequence import Sequences
 from structpe.structure import Structure
 

@@ -6,8 +6,7 @@ import pytest
 from structpe.datasets import BENCHMARKS, load
 from structpe.datasets.nodes.hetero import PUBLISHED
 from structpe.errors import ConfigError, ReadError
-from structpe.objectives.binary import Binary
-from structpe.objectives.multiclass import Multiclass
+from structpe.objectives.classification import Binary, Multiclass
 from tests.datasets import corpus
 
 

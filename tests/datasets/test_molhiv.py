@@ -13,7 +13,7 @@ from structpe.datasets import load
 from structpe.datasets.molecules._scaffolds import scaffold_split
 from structpe.datasets.ogb._official import _imported
 from structpe.errors import ReadError
-from structpe.objectives.binary import Binary
+from structpe.objectives.classification import Binary
 from structpe.readers import read
 from structpe.readers.smiles import molecule
 from tests.datasets import corpus

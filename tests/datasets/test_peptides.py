@@ -9,7 +9,7 @@ import pytest
 
 from structpe.datasets import load
 from structpe.errors import ReadError
-from structpe.objectives.multilabel import Multilabel
+from structpe.objectives.classification import Multilabel
 from tests.datasets import corpus
 
 pytest.importorskip("rdkit", reason="rdkit reads SMILES; it comes with the extra 'bench'")

@@ -13,17 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import structpe
-from structpe.encodings import (
-    RRWP,
-    Degree,
-    Distance,
-    Eigenvalues,
-    Encoding,
-    Laplacian,
-    RandomWalk,
-    UndirectedDistance,
-    _device,
-)
+from structpe.encodings import RRWP, Degree, Distance, Eigenvalues, Encoding, Laplacian, RandomWalk, UndirectedDistance
+from structpe.encodings import device as device_module
 from structpe.errors import EncodingError
 from structpe.structure import Structure, path
 from structpe.terms import Lookup
@@ -65,9 +56,9 @@ def test_all_values_are_the_same(drawn_ones: list[Structure]) -> None:
 def test_large_and_long_graphs_have_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     compare([*LARGE, RING], INTEGRAL)  # distances above 254, in pieces, and of plain sequences
     compare(LARGE, REAL)
-    monkeypatch.setattr(_device, "CELLS", 1 << 13)  # some graphs of a size at a time
+    monkeypatch.setattr(device_module, "CELLS", 1 << 13)  # some graphs of a size at a time
     compare(LARGE * 3, [*INTEGRAL, *REAL])
-    monkeypatch.setattr(_device, "LARGEST", 40)  # the others stay on the CPU
+    monkeypatch.setattr(device_module, "LARGEST", 40)  # the others stay on the CPU
     compare(LARGE, REAL)
 
 
@@ -85,23 +76,23 @@ def test_eigenvectors_are_the_same_where_they_are_determined() -> None:
 )
 def test_they_are_computed_there(name: str, encoding: Encoding, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[str] = []
-    compute: Callable[..., Any] = getattr(_device, name)
+    compute: Callable[..., Any] = getattr(device_module, name)
 
     def counted(*given: Any) -> Any:
-        assert _device.chosen() == torch.device("cpu")
+        assert device_module.chosen() == torch.device("cpu")
         calls.append(name)
         return compute(*given)
 
-    monkeypatch.setattr(_device, name, counted)
+    monkeypatch.setattr(device_module, name, counted)
     structpe.encode(LARGE[:2], [encoding])
     assert not calls
     structpe.encode(LARGE[:2], [encoding], device="cpu")
     assert calls
-    assert _device.chosen() is None
+    assert device_module.chosen() is None
 
 
 @pytest.mark.parametrize("device", ["cuda:99", "nonsense"])
 def test_a_device_that_is_not_there_is_named(device: str) -> None:
     with pytest.raises(EncodingError, match=rf"encodings cannot be computed on '{device}' \(.+\); give a device that"):
         structpe.encode(LARGE[:1], [Degree()], device=device)
-    assert _device.chosen() is None
+    assert device_module.chosen() is None

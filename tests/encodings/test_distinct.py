@@ -8,11 +8,9 @@ import sys
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from structpe.encodings import RRWP, Encoding, Euclidean, Intimacy, PersonalizedPageRank, Resistance, WalkKernel
-from structpe.encodings._rounding import distinct, significant
+from structpe.encodings.columns import significant
 from structpe.structure import Structure, path
 from tests.modules import ROOT
 
@@ -105,31 +103,6 @@ def test_values_do_not_depend_on_threads() -> None:
 
 
 # --- the rounding itself ---
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.lists(st.integers(0, 50), min_size=1, max_size=60), st.integers(0, 1000))
-def test_numbers_that_differ_by_errors_are_one(levels: list[int], seed: int) -> None:
-    exact = np.array(levels) / 7
-    off = exact + np.random.default_rng(seed).uniform(-1e-12, 1e-12, len(exact))
-    values, index = distinct(off, 1e-11)
-    assert len(values) == len(set(levels))
-    np.testing.assert_allclose(values[index], exact, atol=2e-10)
-    assert (np.diff(values) > 0).all()
-
-
-def test_of_numbers_with_errors_one_value_is_made_to_the_bit() -> None:
-    exact = np.arange(51) / 7
-    expected, _ = distinct(exact, 1e-11)
-    for off in (-1e-12, 1e-12):
-        assert distinct(exact + off, 1e-11)[0].tobytes() == expected.tobytes()
-
-
-def test_numbers_that_lie_close_do_not_run_into_one() -> None:
-    close = np.arange(100_000) * 0.9e-9
-    values, index = distinct(close, 1e-9)
-    assert np.abs(values[index] - close).max() < 1e-7
-    assert len(values) > 1000
 
 
 @pytest.mark.parametrize("exact", [1.0, 0.1, 1 / 3, 2.0**-40, 12345.678, 0.5 + 2.0**-30])

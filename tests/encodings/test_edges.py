@@ -20,7 +20,7 @@ from structpe.encodings import (
     RandomWalk,
     UndirectedDistance,
 )
-from structpe.encodings._fast import slow
+from structpe.encodings.compiled import slow
 from structpe.errors import EncodingError
 from structpe.structure import Structure, path
 from tests.encodings.asking import asked

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from structpe.encodings import _fast
-from structpe.encodings._fast import compiled, fast, numba_or_none, slow
+from structpe.encodings import compiled as compiled_module
+from structpe.encodings.compiled import compiled, fast, numba_or_none, slow
 
 
 @compiled
@@ -36,7 +36,7 @@ def test_the_other_way_can_be_asked_for() -> None:
 
 
 def test_without_numba_nothing_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_fast, "find_spec", lambda _: None)
+    monkeypatch.setattr(compiled_module, "find_spec", lambda _: None)
     numba_or_none.cache_clear()
     try:
         assert not fast()

@@ -6,9 +6,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from structpe.encodings import WITHIN, _graphs
-from structpe.encodings._graphs import Graphs
-from structpe.encodings._units import within
+from structpe.encodings import WITHIN
+from structpe.encodings import graphs as graphs_module
+from structpe.encodings.graphs import Graphs, within
 from structpe.structure import Structure
 from tests.strategies import structures
 
@@ -33,13 +33,13 @@ def test_each_structure_is_a_part(drawn: list[Structure]) -> None:
 @settings(max_examples=50, deadline=None)
 @given(drawn=LISTS, cells=st.sampled_from([1, 7, 1 << 20]))
 def test_pairs_of_units_are_those_of_their_nodes(drawn: list[Structure], cells: int) -> None:
-    graphs, usual = Graphs.of(drawn), _graphs._CELLS
+    graphs, usual = Graphs.of(drawn), graphs_module._CELLS
     pairs = np.random.default_rng(0).integers(0, 1000, graphs.pair_start[-1])
-    _graphs._CELLS = cells
+    graphs_module._CELLS = cells
     try:
         found = graphs.pairs_of_units(pairs)
     finally:
-        _graphs._CELLS = usual
+        graphs_module._CELLS = usual
     places, offsets = graphs.inside()
     found = found.copy()
     found[places] = WITHIN + offsets

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from structpe.data._shard import mapped
 from structpe.data.store import load, write
+from structpe.data.store_index import mapped
 from structpe.encodings import Distance, Encoding, Resistance, UndirectedDistance
-from structpe.encodings._fast import slow
-from structpe.encodings._halves import halves, is_half, whole
+from structpe.encodings.columns import halves, is_half, whole
+from structpe.encodings.compiled import slow
 from structpe.structure import Structure, path
 from tests.strategies import structures
 

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from structpe.data.encode import join
-from structpe.encodings import ENCODINGS, Encoding, _path_labels
-from structpe.encodings._fast import slow
+from structpe.encodings import ENCODINGS, Encoding, label_path_search
+from structpe.encodings.compiled import slow
 from structpe.encodings.distance import UndirectedDistance
 from structpe.encodings.label_path import LabelPath, PathToken
 from structpe.errors import EncodingError
@@ -338,7 +338,7 @@ def test_paths_of_real_graphs_are_as_long_as_their_distances() -> None:
 
 def test_more_paths_than_memory_holds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a deep tree with many labels nearly every path is one of its own."""
-    monkeypatch.setattr(_path_labels, "_MOST", 60)
+    monkeypatch.setattr(label_path_search, "_MOST", 60)
     long = Structure(tuple("abcdefghi"), [[i, i + 1] for i in range(8)], tuple("stuvwxyz"))
     with pytest.raises(
         EncodingError, match=r"the shortest paths have \d+ different sequences of labels, of up to \d s"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from structpe.encodings import Eigenvalues, Laplacian, _spectra
+from structpe.encodings import Eigenvalues, Laplacian, spectra
 from structpe.errors import EncodingError
 from structpe.structure import Structure, path
 from tests.golden import golden
@@ -171,7 +171,7 @@ def test_large_graphs_have_the_eigenpairs_of_a_full_decomposition() -> None:
 
 
 def test_what_does_not_converge_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_spectra, "_dominant", lambda *given: None)
+    monkeypatch.setattr(spectra, "_dominant", lambda *given: None)
     expected = (
         "encoding 'laplacian': the iteration ended before .* .a part of 600 nodes, 9 eigenvectors.; give another k, or"
     )
@@ -180,7 +180,7 @@ def test_what_does_not_converge_is_said(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_a_large_residual_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_spectra, "_dominant", lambda operator, count, *rest: np.eye(600)[:, :count])
+    monkeypatch.setattr(spectra, "_dominant", lambda operator, count, *rest: np.eye(600)[:, :count])
     with pytest.raises(EncodingError, match="the largest residual is 7e-01, it must be 1e-05 at most"):
         Eigenvalues().one(ring(600))
 

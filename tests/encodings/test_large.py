@@ -15,15 +15,14 @@ from scipy.sparse.linalg import eigsh
 
 from structpe.data import store
 from structpe.data.encode import encode
-from structpe.encodings import ENCODINGS, ChildPath, Window, _regular_graphs, _spectra
-from structpe.encodings._graphs import Graphs
+from structpe.encodings import ENCODINGS, ChildPath, Window, spectra
+from structpe.encodings import expander as expander_module
 from structpe.encodings.base import MOST_NODES, Encoding
-from structpe.encodings.degree import Degree
-from structpe.encodings.distance import Distance
+from structpe.encodings.distance import Degree, Distance, Neighbours
 from structpe.encodings.expander import Expander
+from structpe.encodings.graphs import Graphs
 from structpe.encodings.laplacian import Laplacian
-from structpe.encodings.neighbours import Neighbours
-from structpe.encodings.random_walk import RandomWalk
+from structpe.encodings.walks import RandomWalk
 from structpe.errors import EncodingError
 from structpe.structure import Structure, path
 from structpe.terms import Toeplitz
@@ -214,7 +213,7 @@ def test_eigenvectors_whose_search_would_fill_the_memory_are_refused(monkeypatch
     n = 3000
     ring = Structure(("",) * n, np.column_stack([np.arange(n), (np.arange(n) + 1) % n]), name="ring")
     assert np.isfinite(Laplacian(k=2).one(ring).values).all()
-    monkeypatch.setattr(_spectra, "_MOST_ENTRIES", n)
+    monkeypatch.setattr(spectra, "_MOST_ENTRIES", n)
     with pytest.raises(EncodingError, match=r"ring: encoding 'laplacian': the lowest eigenvalues are too close.*GiB"):
         Laplacian(k=2).one(ring)
 
@@ -227,21 +226,21 @@ def test_the_gap_of_a_large_graph_is_found_in_half_the_memory(monkeypatch: pytes
         seen.append(matrix.dtype)
         return eigsh(matrix, *given, **options)
 
-    monkeypatch.setattr(_regular_graphs, "eigsh", watched)
+    monkeypatch.setattr(expander_module, "eigsh", watched)
     generator = np.random.default_rng(0)
     for nodes, tolerance in ((2000, 1e-9), (20_001, 0.02)):
-        edges = _regular_graphs.GENERATORS["permutations"](nodes, 5, generator)
+        edges = expander_module.GENERATORS["permutations"](nodes, 5, generator)
         both = np.concatenate([edges, edges[:, ::-1]])
         matrix = coo_array((-np.ones(len(both)), both.T), shape=(nodes, nodes)).tocsr()
         matrix.setdiag(10)  # each node has ten ends of edges, those of loops too
         exact = eigsh(matrix, 2, which="SA", return_eigenvectors=False)
-        assert _regular_graphs.gap(edges, nodes) == pytest.approx(exact.max(), abs=tolerance)
+        assert expander_module.gap(edges, nodes) == pytest.approx(exact.max(), abs=tolerance)
     assert seen == [np.float64, np.float32]
 
 
 @pytest.mark.parametrize("algorithm", ["permutations", "permutation", "cycles"])
 def test_rings_are_not_searched_for_a_gap(algorithm: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """With one ring any gap is large enough, and that of a long one took minutes: its eigenvalues are so near."""
-    monkeypatch.setattr(_regular_graphs, "gap", None)
-    edges = _regular_graphs.expander(5000, 1, algorithm, 0, 100)  # type: ignore[arg-type]
+    monkeypatch.setattr(expander_module, "gap", None)
+    edges = expander_module.expander(5000, 1, algorithm, 0, 100)  # type: ignore[arg-type]
     assert np.bincount(edges.ravel(), minlength=5000).tolist() == [2] * 5000

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array, eye_array
 
-from structpe.encodings import Eigenpairs, Eigenvalues, Laplacian, _inertia, _spectra
-from structpe.encodings._spectra import NotConverged, TooLong, lowest_sparse, sparse_laplacian
+from structpe.encodings import Eigenpairs, Eigenvalues, Laplacian
+from structpe.encodings import spectra as spectra_module
+from structpe.encodings.spectra import NotConverged, TooLong, lowest_sparse, sparse_laplacian
 from structpe.errors import EncodingError
 from structpe.structure import Structure
 
@@ -72,8 +73,8 @@ def test_no_copy_of_an_eigenvalue_is_missed(family: str, normalised: bool) -> No
 def test_nor_by_iterations_alone(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the Laplacian itself, as on graphs of which no inverse is made, and nothing counted."""
     graph = drawn(FAMILIES[family]())
-    monkeypatch.setattr(_inertia, "_LIGHT", -1)
-    monkeypatch.setattr(_spectra, "_COUNTED", -1)
+    monkeypatch.setattr(spectra_module, "_LIGHT", -1)
+    monkeypatch.setattr(spectra_module, "_COUNTED", -1)
     for k in (7, 9):
         values = Eigenpairs(k).one(graph).values[0, :, 1]
         np.testing.assert_allclose(values, np.linalg.eigvalsh(dense(graph, True))[:k], atol=1e-6)
@@ -89,21 +90,21 @@ def test_the_tree_and_the_drawn_graph_that_showed_it() -> None:
 @pytest.mark.parametrize("family", ["balanced tree", "several parts", "square", "regular", "bipartite", "windmill"])
 def test_eigenvalues_below_a_bound_are_counted(family: str, light: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     graph = drawn(FAMILIES[family]())
-    monkeypatch.setattr(_inertia, "_LIGHT", 1 << 20 if light else -1)
+    monkeypatch.setattr(spectra_module, "_LIGHT", 1 << 20 if light else -1)
     matrix, spectrum = sparse_laplacian(graph.edges, graph.size), np.linalg.eigvalsh(dense(graph, True))
-    elimination = _inertia.Elimination.of(matrix)
+    elimination = spectra_module.Elimination.of(matrix)
     gaps = np.flatnonzero(np.diff(spectrum) > 1e-6)
     chosen = gaps[:: max(1, len(gaps) // 8)]
     for last in chosen:
         bound = spectrum[last] + 0.4e-6
-        counted = _inertia.below(matrix, elimination, bound, 1e-7)
+        counted = spectra_module.below(matrix, elimination, bound, 1e-7)
         assert counted in (last + 1, None)
         assert counted is not None or spectrum[last] > 0.5  # the lower end can always be counted
 
 
 def test_rows_are_eliminated_once_each_and_leaves_first() -> None:
     star = sparse_laplacian(np.column_stack([np.full(600, 7), np.delete(np.arange(601), 7)]), 601)
-    elimination = _inertia.Elimination.of(star)
+    elimination = spectra_module.Elimination.of(star)
     assert sorted(elimination.order) == list(range(601))
     assert elimination.order[-1] == 7
     assert elimination.light
@@ -113,24 +114,24 @@ def test_rows_are_eliminated_once_each_and_leaves_first() -> None:
 def test_what_cannot_be_told_of_pivots_is_not() -> None:
     """Rows that were exchanged, and a margin that errors exceed."""
     exchanged = csr_array([[0.0, 1.0], [1.0, 0.0]])
-    elimination = _inertia.Elimination(np.arange(2), 4, light=True)
+    elimination = spectra_module.Elimination(np.arange(2), 4, light=True)
     assert elimination.factors(exchanged).negative() is None
-    assert _inertia.below(exchanged, elimination, 0.5, 1e-9) == 1
-    assert _inertia.below(exchanged, elimination, 0.5, 0.0) is None
+    assert spectra_module.below(exchanged, elimination, 0.5, 1e-9) == 1
+    assert spectra_module.below(exchanged, elimination, 0.5, 0.0) is None
 
 
 def test_what_is_missed_is_searched_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """A search that loses a copy the first time, and one that loses it always."""
     matrix = sparse_laplacian(drawn(nx.balanced_tree(2, 8)).edges, 511)
-    expected, search, attempts = lowest_sparse(matrix, 7)[0], _spectra._dominant, []
+    expected, search, attempts = lowest_sparse(matrix, 7)[0], spectra_module._dominant, []
 
     def losing(operator: object, count: int, basis: int, tolerance: float, attempt: int) -> np.ndarray:
         attempts.append(attempt)
         more = search(operator, count + 1, basis, tolerance, attempt)  # type: ignore[arg-type]
-        _, vectors, _ = _spectra._checked(matrix, more)
+        _, vectors, _ = spectra_module._checked(matrix, more)
         return vectors[:, :count] if attempt >= needed else np.delete(vectors, 2, axis=1)
 
-    monkeypatch.setattr(_spectra, "_dominant", losing)
+    monkeypatch.setattr(spectra_module, "_dominant", losing)
     needed = 1
     np.testing.assert_allclose(lowest_sparse(matrix, 7)[0], expected, atol=1e-9)
     assert attempts == [0, 1]
@@ -140,10 +141,12 @@ def test_what_is_missed_is_searched_again(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_what_would_take_minutes_is_refused_before_it_is_begun(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_spectra, "_search_all", None)
+    monkeypatch.setattr(spectra_module, "_search_all", None)
     million = csr_array(eye_array(1_000_000))
-    monkeypatch.setattr(_spectra.Elimination, "of", lambda _: _inertia.Elimination(np.zeros(0), 1 << 40, light=False))
-    assert 60 < _spectra._estimate(million, 9) < 300
+    monkeypatch.setattr(
+        spectra_module.Elimination, "of", lambda _: spectra_module.Elimination(np.zeros(0), 1 << 40, light=False)
+    )
+    assert 60 < spectra_module._estimate(million, 9) < 300
     with pytest.raises(TooLong):
         lowest_sparse(million, 9, 60.0)
 
@@ -153,7 +156,7 @@ def test_more_minutes_can_be_allowed(
     kind: type[Laplacian | Eigenvalues | Eigenpairs], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     graph = replace(drawn(nx.random_regular_graph(6, 600, seed=0)), name="graph:1")
-    monkeypatch.setattr(_spectra, "_PASSES", 1e6)
+    monkeypatch.setattr(spectra_module, "_PASSES", 1e6)
     message = (
         rf"graph:1: encoding '{kind.name}': [34] eigenvectors of a part of 600 nodes and 1800 edges take about 2 "
         r"minutes, and 1 is allowed; encode parts of the graph .structpe.transforms.subgraph., choose an encoding that "
@@ -161,7 +164,7 @@ def test_more_minutes_can_be_allowed(
     )
     with pytest.raises(EncodingError, match=message):
         kind(3).one(graph)
-    monkeypatch.setattr(_spectra, "_PASSES", 5e6)
+    monkeypatch.setattr(spectra_module, "_PASSES", 5e6)
     with pytest.raises(EncodingError, match="take about 6 minutes, and 2 are allowed"):
         kind(3, minutes=2).one(graph)
     allowed = kind(3, minutes=6).one(graph).values

@@ -16,10 +16,10 @@ from structpe.encodings import (
     Offset,
     RandomWalk,
     UndirectedDistance,
-    _lowest_eigenpairs,
-    _shortest,
+    distance,
+    spectra,
 )
-from structpe.encodings._fast import slow
+from structpe.encodings.compiled import slow
 from structpe.encodings.label_path import LabelPath, PathToken
 from structpe.structure import Structure, path
 from tests.encodings.asking import asked
@@ -49,13 +49,13 @@ def test_vectors_of_a_repeated_eigenvalue_span_its_space(k: int) -> None:
 def test_signs_do_not_depend_on_the_solver(monkeypatch: pytest.MonkeyPatch) -> None:
     # No two nodes of this tree can be exchanged, and its eigenvalues are simple.
     tree = Structure(("x",) * 7, [[0, 1], [1, 2], [2, 3], [3, 4], [4, 5], [2, 6]], directed=False)
-    expected, solve = Laplacian().one(tree).values, _lowest_eigenpairs.lowest_dense
+    expected, solve = Laplacian().one(tree).values, spectra.lowest_dense
 
     def mirrored(matrices: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
         values, vectors = solve(matrices, count)
         return values, vectors * np.where(np.arange(vectors.shape[-1]) % 2, 1.0, -1.0)
 
-    monkeypatch.setattr(_lowest_eigenpairs, "lowest_dense", mirrored)
+    monkeypatch.setattr(spectra, "lowest_dense", mirrored)
     np.testing.assert_array_equal(Laplacian().one(tree).values, expected)
 
 
@@ -129,9 +129,9 @@ def test_the_ends_of_a_path_are_as_far_apart_as_it_is_long(size: int) -> None:
 
 def test_eight_bits_hold_the_paths_of_every_graph_that_gets_them(monkeypatch: pytest.MonkeyPatch) -> None:
     """The longest path of a graph of _INF nodes is _INF - 1, the first number that must not be taken for "none"."""
-    assert _shortest._SMALL <= _shortest._INF
-    assert np.iinfo(np.uint8).max >= 2 * _shortest._INF
-    monkeypatch.setattr(_shortest, "_SMALL", n := _shortest._INF)
+    assert distance._SMALL <= distance._INF
+    assert np.iinfo(np.uint8).max >= 2 * distance._INF
+    monkeypatch.setattr(distance, "_SMALL", n := distance._INF)
     backwards = Structure(("x",) * n, np.column_stack([np.arange(1, n), np.arange(n - 1)]))  # no plain sequence
     with slow():
         there, apart = Distance().one(backwards).pairs(), UndirectedDistance().one(backwards).pairs()

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from structpe.encodings import Degree, Intimacy, RootDistance, WalkKernel, WeisfeilerLehman
-from structpe.encodings._rounding import significant
-from structpe.encodings.walk_kernel import kernel_of
+from structpe.encodings.columns import significant
+from structpe.encodings.walks import kernel_of
 from structpe.errors import EncodingError
 from structpe.structure import Structure, path
 from tests.golden import golden

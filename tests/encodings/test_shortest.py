@@ -13,10 +13,11 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import shortest_path
 
 from structpe.data.encode import encode
-from structpe.encodings import UNREACHABLE, WITHIN, Distance, Encoding, Offset, UndirectedDistance, _bits, _shortest
-from structpe.encodings._fast import slow
-from structpe.encodings._graphs import Graphs
-from structpe.encodings._shortest import shortest, signed
+from structpe.encodings import UNREACHABLE, WITHIN, Distance, Encoding, Offset, UndirectedDistance, bfs
+from structpe.encodings import distance as distance_module
+from structpe.encodings.compiled import slow
+from structpe.encodings.distance import shortest, signed
+from structpe.encodings.graphs import Graphs
 from structpe.errors import EncodingError
 from structpe.structure import Structure, path
 from structpe.terms import Toeplitz
@@ -105,16 +106,16 @@ def test_lengths_that_eight_bits_do_not_hold(size: int) -> None:
 
 def test_hubs_have_more_neighbours_than_are_visited_one_by_one() -> None:
     hub = star(200)
-    assert len(hub.edges) > _bits._SLOTS
+    assert len(hub.edges) > bfs._SLOTS
     check([hub, star(300, out=False), Structure(("",) * 90, np.argwhere(np.triu(np.ones((90, 90)), 1)))])
 
 
 def test_large_graphs_may_lie_together_or_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     graphs = [drawn_graph(size, size * 2, directed=False, seed=size) for size in (70, 90, 80, 130, 140, 70)]
     for room in (1, 100, 1 << 15):
-        monkeypatch.setattr(_bits, "_ROOM", room)
+        monkeypatch.setattr(bfs, "_ROOM", room)
         check(graphs)
-    monkeypatch.setattr(_bits, "_LINES", 64 * 17)  # written some rows at a time
+    monkeypatch.setattr(bfs, "_LINES", 64 * 17)  # written some rows at a time
     check([*graphs, drawn_graph(600, 1800, directed=True)])
 
 
@@ -122,7 +123,7 @@ def test_large_graphs_may_lie_together_or_alone(monkeypatch: pytest.MonkeyPatch)
 def test_long_paths_are_handed_over(steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether the first search tells that paths are long, or only the search by bits itself."""
     late = np.column_stack([np.arange(1, 80), np.arange(80)[1:] - 1])  # from its first node, nothing is reached
-    for module in (_bits, _shortest):
+    for module in (bfs, distance_module):
         monkeypatch.setattr(module, "STEPS", steps)
     check([ring(90), Structure(("",) * 80, late), drawn_graph(100, 200, directed=True), star(66)])
 
@@ -130,10 +131,10 @@ def test_long_paths_are_handed_over(steps: int, monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize("cells", [1, 500, 1 << 19])
 def test_groups_of_small_graphs(cells: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of all sizes from 1 to 64, few or many of each; graphs come in any order."""
-    monkeypatch.setattr(_shortest, "_CELLS", cells)
+    monkeypatch.setattr(distance_module, "_CELLS", cells)
     generator = np.random.default_rng(0)
     sizes = generator.permutation(np.repeat(np.arange(1, 65), generator.integers(0, 5, 64)))
-    groups = _shortest._groups(sizes, np.flatnonzero(sizes > 3))
+    groups = distance_module._groups(sizes, np.flatnonzero(sizes > 3))
     assert sorted(np.concatenate(groups).tolist()) == np.flatnonzero(sizes > 3).tolist()
     assert all(len(group) * sizes[group].max() ** 2 <= cells or len(group) == 1 for group in groups)
     check([drawn_graph(int(n), int(n), bool(n % 2), seed=i) for i, n in enumerate(sizes[:60])])

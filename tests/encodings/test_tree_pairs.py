@@ -25,9 +25,9 @@ from structpe.encodings import (
     SPRRelative,
     UndirectedDistance,
 )
-from structpe.encodings._fast import slow
-from structpe.encodings._graphs import Graphs, concatenated_once
-from structpe.encodings._rooted import Rooted
+from structpe.encodings.compiled import slow
+from structpe.encodings.graphs import Graphs, concatenated_once
+from structpe.encodings.tree_pairs import Rooted
 from structpe.errors import EncodingError
 from structpe.structure import Structure
 from tests.strategies import structures, trees

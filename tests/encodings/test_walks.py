@@ -18,7 +18,7 @@ from structpe.encodings import (
     Resistance,
     WalkKernel,
 )
-from structpe.encodings._fast import slow
+from structpe.encodings.compiled import slow
 from structpe.structure import Structure, path
 from tests.strategies import structures
 

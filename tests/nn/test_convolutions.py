@@ -11,10 +11,7 @@ from torch_geometric.nn import GATConv, GATv2Conv, GCNConv, GINConv, GINEConv, S
 
 from structpe.data.adjacency import CSRAdjacency, EdgeIndex
 from structpe.errors import ConfigError, MissingExtra
-from structpe.nn.convolutions import CONVOLUTIONS, Convolution
-from structpe.nn.convolutions.gat import GAT
-from structpe.nn.convolutions.gatedgcn import GatedGCN
-from structpe.nn.convolutions.gcn import GCN
+from structpe.nn.convolutions import CONVOLUTIONS, GAT, GCN, Convolution, GatedGCN
 from structpe.structure import Structure
 
 WIDTH = 6

@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
+from structpe.data.adjacency import EdgeTypes
 from structpe.data.batch import Batch
-from structpe.data.edge_types import EdgeTypes
-from structpe.nn import packed
-from structpe.nn.cache import KVCache, changed
+from structpe.nn import steps as steps_module
+from structpe.nn.context import KVCache, changed
 from structpe.nn.language_model import LanguageModel
 from structpe.nn.layer import StackConfig
 from structpe.nn.seq2seq import EncoderDecoder, TransformerConfig
-from structpe.nn.step_layer import StepLayer
+from structpe.nn.steps import StepLayer
 from structpe.positions import Dims, PositionModel, build
 from structpe.structure import path
 from tests.positions.cases import CAUSAL, DIMS, made
@@ -139,11 +139,11 @@ def test_several_texts_of_each_source_are_as_alone(copying: bool) -> None:
 
 @pytest.mark.parametrize("after", ["none", "relu", "gelu"])
 @pytest.mark.parametrize(("dtype", "out"), [(torch.float32, 300), (torch.float32, 3), (torch.float64, 300)], ids=str)
-def test_a_linear_map_is_the_product(dtype: torch.dtype, out: int, after: packed.After) -> None:
+def test_a_linear_map_is_the_product(dtype: torch.dtype, out: int, after: steps_module.After) -> None:
     weight, bias, x = (torch.randn(*shape, dtype=dtype) for shape in ((out, 64), (out,), (2, 5, 64)))
-    made_of = packed.linear_map(weight, bias, after)
-    rearranged = made_of.func is packed._packed
-    assert rearranged == (packed._has_operators() and dtype == torch.float32 and out == 300)
+    made_of = steps_module.linear_map(weight, bias, after)
+    rearranged = made_of.func is steps_module._packed
+    assert rearranged == (steps_module._has_operators() and dtype == torch.float32 and out == 300)
     expected = nn.functional.linear(x, weight, bias)
     torch.testing.assert_close(made_of(x), expected if after == "none" else getattr(nn.functional, after)(expected))
 

@@ -11,8 +11,8 @@ import pytest
 import torch
 from torch import nn
 
+from structpe.data.adjacency import EdgeTypes
 from structpe.data.batch import Batch, Example, collate
-from structpe.data.edge_types import EdgeTypes
 from structpe.encodings.distance import Distance
 from structpe.encodings.order import Offset
 from structpe.errors import ConfigError, PositionError

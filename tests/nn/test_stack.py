@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from structpe.data import batch as batches
+from structpe.data.adjacency import EdgeTypes
 from structpe.data.batch import Batch
-from structpe.data.edge_types import EdgeTypes
 from structpe.data.encode import encode
 from structpe.data.features import Categories
 from structpe.data.store import write

@@ -12,10 +12,8 @@ from torch import Tensor
 
 from structpe.errors import ConfigError
 from structpe.objectives import LEVELS, METRICS, OBJECTIVES
-from structpe.objectives.binary import Binary
+from structpe.objectives.classification import Binary, Multiclass, Multilabel
 from structpe.objectives.link import Link
-from structpe.objectives.multiclass import Multiclass
-from structpe.objectives.multilabel import Multilabel
 from structpe.objectives.regression import Regression
 from structpe.objectives.sequence import Sequences
 

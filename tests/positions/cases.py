@@ -15,7 +15,7 @@ from torch import Tensor
 from structpe.attention import KERNELS, attend
 from structpe.data.encode import encode
 from structpe.encodings import Encoding
-from structpe.nn.cache import KVCache
+from structpe.nn.context import KVCache
 from structpe.positions import MODELS, Block, Dims, PositionModel, Positions, Site, Sources
 from structpe.structure import Structure, path
 from structpe.terms import Terms

@@ -11,10 +11,9 @@ from structpe.data.encode import encode
 from structpe.encodings.distance import Distance
 from structpe.errors import PositionError
 from structpe.positions import Dims
-from structpe.positions.absolute.learned import Learned
-from structpe.positions.sinusoidal.sinusoidal import Sinusoidal
-from structpe.positions.trees.spr import SPR
-from structpe.positions.trees.spr_abs import SPRAbsolute
+from structpe.positions.absolute import Learned
+from structpe.positions.sinusoidal import Sinusoidal
+from structpe.positions.trees import SPR, SPRAbsolute
 from structpe.structure import Structure, path
 from tests.golden import golden
 

@@ -13,7 +13,7 @@ from structpe.attention import attend
 from structpe.data.encode import encode
 from structpe.encodings import Eigenpairs, RandomWalk
 from structpe.positions import MODELS, Dims, PositionModel, Positions, Site, build
-from structpe.positions.blocks.ppgt import PPGT, _Prepared
+from structpe.positions.grit import PPGT, _Prepared
 from structpe.structure import Structure, path
 from structpe.terms import Lookup, Pairs, SparsePairs, Terms
 from structpe.transforms import grid, with_class_token

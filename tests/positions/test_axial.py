@@ -12,8 +12,7 @@ from torch import Tensor
 from structpe.data.encode import encode
 from structpe.errors import PositionError
 from structpe.positions import Dims, PositionModel
-from structpe.positions.absolute.language import Language
-from structpe.positions.absolute.reformer import Reformer
+from structpe.positions.absolute import Language, Reformer
 from structpe.structure import Structure, path
 from tests.golden import golden
 

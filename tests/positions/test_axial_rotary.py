@@ -10,9 +10,8 @@ from structpe.data.encode import encode
 from structpe.encodings import Points
 from structpe.errors import PositionError
 from structpe.positions import Dims, PositionModel, Site
-from structpe.positions.rotary.axial_rotary import AxialRotary
-from structpe.positions.rotary.axial_rotary_3d import AxialRotary3D
-from structpe.positions.rotary.rotary import Rotary
+from structpe.positions.rotary import Rotary
+from structpe.positions.rotary_axes import AxialRotary, AxialRotary3D
 from structpe.structure import Structure, path
 from structpe.transforms import grid, with_class_token
 from tests.positions.cases import noise

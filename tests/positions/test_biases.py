@@ -12,8 +12,8 @@ from structpe.data.encode import encode
 from structpe.encodings import Depth, Distance
 from structpe.errors import PositionError
 from structpe.positions import Dims, Site
-from structpe.positions.absolute.dufter_abs import DufterAbsolute
-from structpe.positions.relative.dufter_rel import DufterRelative
+from structpe.positions.absolute import DufterAbsolute
+from structpe.positions.relative import DufterRelative
 from structpe.structure import Structure, path
 from tests.positions.cases import TREES, encoded, labelled_path, made
 

@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from structpe.data.encode import encode
-from structpe.encodings.segments import SegmentNumber, SegmentPlace
+from structpe.encodings.order import SegmentNumber, SegmentPlace
 from structpe.errors import EncodingError
 from structpe.positions import Dims, Site, build
-from structpe.positions.rotary.bipe import BiPE
+from structpe.positions.rotary_axes import BiPE
 from structpe.structure import Structure, path
 from tests.golden import golden
 from tests.positions.cases import TREES, noise

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 import structpe.positions
-from structpe.encodings.branch_path import BranchPath
 from structpe.encodings.distance import Distance
 from structpe.encodings.order import Offset
+from structpe.encodings.trees import BranchPath
 from structpe.errors import PositionError
 from structpe.positions import MODELS, Cells, Dims, PositionModel, Spec, Sum, build, describe
-from structpe.positions.buckets.t5 import T5
+from structpe.positions.buckets import T5
 
 DIMS = Dims(8, 2, 3)
 

@@ -12,12 +12,12 @@ from torch.nn import functional
 
 from structpe.attention import attend
 from structpe.data.encode import encode
-from structpe.encodings.depth import Depth
 from structpe.encodings.label_path import LabelPath
 from structpe.encodings.order import Offset
+from structpe.encodings.trees import Depth
 from structpe.errors import PositionError
 from structpe.positions import Dims, Positions, Site
-from structpe.positions.paths.cai import Cai
+from structpe.positions.cai import Cai
 from structpe.structure import Structure, path
 from structpe.terms import Lookup, Terms
 from tests.golden import Golden, golden

@@ -13,11 +13,10 @@ from structpe.encodings import Centred, Depth, Order
 from structpe.encodings.coordinates import Points
 from structpe.errors import PositionError
 from structpe.positions import Dims, PositionModel
-from structpe.positions.grids.cape_2d import CAPE2D
-from structpe.positions.sinusoidal._augmentation import Augmentation, augmented
-from structpe.positions.sinusoidal.cape import CAPE
-from structpe.positions.sinusoidal.sinusoidal import Sinusoidal
-from structpe.positions.space.fourier import Fourier
+from structpe.positions.grids import CAPE2D
+from structpe.positions.sinusoidal import CAPE, Sinusoidal
+from structpe.positions.sinusoids import Augmentation, augmented
+from structpe.positions.space import Fourier
 from structpe.structure import Structure, path
 from structpe.transforms import grid, with_class_token
 from tests.positions.cases import TREES, noise

@@ -15,8 +15,7 @@ from structpe.errors import PositionError, UnsupportedTerm
 from structpe.nn.layer import StackConfig
 from structpe.nn.stack import Stack
 from structpe.positions import Dims, Site, build
-from structpe.positions.blocks._phases import attended, turned, weights
-from structpe.positions.blocks.complex import Complex
+from structpe.positions.own_attention import Complex, attended, turned, weights
 from structpe.structure import path
 from structpe.terms import Pairs, Terms
 from tests.golden import golden

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from structpe.attention import attend
 from structpe.positions import MODELS, Dims, PositionModel
-from structpe.positions.convolution.composite import Composite
+from structpe.positions.convolution import Composite
 from structpe.terms import Terms
 from tests.golden import Golden, golden
 from tests.positions.cases import made

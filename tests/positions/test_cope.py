@@ -12,7 +12,7 @@ from torch import Tensor
 from structpe.encodings import Depth
 from structpe.errors import PositionError, UnsupportedTerm
 from structpe.positions import Dims, Site
-from structpe.positions.blocks.cope import CoPE
+from structpe.positions.own_attention import CoPE
 from structpe.terms import Terms
 from tests.positions.cases import TREES, Around, encoded, labelled_path, made, noise, present
 from tests.strategies import relabelled

@@ -12,7 +12,7 @@ from structpe.data.encode import encode
 from structpe.encodings import Distance
 from structpe.errors import PositionError
 from structpe.positions import Site
-from structpe.positions.decay.da_transformer import DATransformer, rescaled
+from structpe.positions.decay import DATransformer, rescaled
 from tests.positions.cases import TREES, made
 from tests.positions.literal import Score, assert_score, terms_of
 

@@ -11,8 +11,7 @@ from torch import Tensor
 from structpe.data.encode import encode
 from structpe.errors import PositionError
 from structpe.positions import Dims, PositionModel, Site, build
-from structpe.positions.blocks.dape import DAPE
-from structpe.positions.blocks.dape_v2 import DAPEV2
+from structpe.positions.dape import DAPE, DAPEV2
 from structpe.structure import path
 from structpe.terms import Terms
 from tests.golden import golden

@@ -13,10 +13,8 @@ from structpe.attention import attend
 from structpe.data.encode import encode
 from structpe.errors import PositionError, UnsupportedTerm
 from structpe.positions import MODELS, Dims, Site, Sources, build, describe
-from structpe.positions.absolute.deberta_emd import DeBERTaEMD
-from structpe.positions.blocks.deberta_v2 import DeBERTaV2
-from structpe.positions.buckets._offset_buckets import log_bucket
-from structpe.positions.relative.deberta import DeBERTa
+from structpe.positions.buckets import log_bucket
+from structpe.positions.deberta import DeBERTa, DeBERTaEMD, DeBERTaV2
 from structpe.structure import path
 from structpe.terms import Terms
 from tests.golden import golden

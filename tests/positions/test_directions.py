@@ -12,9 +12,8 @@ from structpe.data.encode import encode
 from structpe.encodings import Depth, Distance
 from structpe.errors import PositionError, UnsupportedTerm
 from structpe.positions import Dims, Site
-from structpe.positions.blocks.disan_block import DiSANBlock
-from structpe.positions.blocks.hard_coded_gaussian import HardCodedGaussian
-from structpe.positions.windows.disan import DiSAN
+from structpe.positions.own_attention import HardCodedGaussian
+from structpe.positions.windows import DiSAN, DiSANBlock
 from structpe.structure import Structure, path
 from structpe.terms import Pairs, Terms
 from tests.golden import golden

@@ -7,10 +7,10 @@ import torch
 
 from structpe.data.encode import encode
 from structpe.encodings.order import Order
-from structpe.encodings.random_walk import RandomWalk
+from structpe.encodings.walks import RandomWalk
 from structpe.errors import PositionError
 from structpe.positions import Dims
-from structpe.positions.spectral.dwivedi import Dwivedi
+from structpe.positions.spectral import Dwivedi
 from structpe.structure import path
 
 DIMS = Dims(8, 2, 1)

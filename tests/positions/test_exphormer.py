@@ -11,7 +11,7 @@ import torch
 from structpe.attention import attend
 from structpe.data.encode import encode
 from structpe.encodings import Expander
-from structpe.encodings._regular_graphs import GENERATORS, expander, gap
+from structpe.encodings.expander import GENERATORS, expander, gap
 from structpe.errors import EncodingError
 from structpe.positions import MODELS, Dims, Site
 from structpe.structure import Structure, path
@@ -46,7 +46,7 @@ def test_the_gap_of_a_ring_and_of_a_complete_graph() -> None:
 def test_the_gap_of_a_large_graph_is_that_of_its_matrix(monkeypatch: pytest.MonkeyPatch) -> None:
     edges = GENERATORS["permutations"](300, 5, np.random.default_rng(1))
     exact = gap(edges, 300)
-    monkeypatch.setattr("structpe.encodings._regular_graphs._DENSE", 10)
+    monkeypatch.setattr("structpe.encodings.expander._DENSE", 10)
     assert gap(edges, 300) == pytest.approx(exact, abs=1e-8)
 
 

@@ -12,11 +12,8 @@ from structpe.data.encode import encode
 from structpe.encodings import Depth, Distance
 from structpe.errors import PositionError
 from structpe.positions import MODELS, Dims, PositionModel, Site
-from structpe.positions.absolute.nope import NoPE
-from structpe.positions.decay.alibi import ALiBi
-from structpe.positions.decay.alibi_causal import ALiBiCausal
-from structpe.positions.decay.kerple_log import KERPLELog
-from structpe.positions.decay.kerple_power import KERPLEPower
+from structpe.positions.absolute import NoPE
+from structpe.positions.decay import ALiBi, ALiBiCausal, KERPLELog, KERPLEPower
 from structpe.structure import Structure, path
 from structpe.terms import Terms
 from tests.golden import golden

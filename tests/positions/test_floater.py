@@ -15,10 +15,15 @@ from structpe.encodings import Feature, RandomWalk
 from structpe.encodings.coordinates import Points
 from structpe.errors import PositionError
 from structpe.positions import Dims, Site
-from structpe.positions.absolute._flow import ConvolutionField, LinearField, Trail, solve
-from structpe.positions.absolute.floater import FLOATER
-from structpe.positions.absolute.floater_convolution import FLOATERConvolution
-from structpe.positions.absolute.floater_input import FLOATERInput
+from structpe.positions.absolute import (
+    FLOATER,
+    ConvolutionField,
+    FLOATERConvolution,
+    FLOATERInput,
+    LinearField,
+    Trail,
+    solve,
+)
 from structpe.structure import path
 from tests.golden import Golden, golden
 from tests.positions.cases import noise

@@ -11,7 +11,7 @@ from torch import Tensor
 from structpe.data.encode import encode
 from structpe.errors import PositionError
 from structpe.positions import Dims, Site
-from structpe.positions.rotary.fope import FoPE
+from structpe.positions.rotary_axes import FoPE
 from structpe.structure import path
 from tests.golden import golden
 from tests.positions.cases import noise

@@ -11,7 +11,7 @@ from torch.nn.functional import logsigmoid
 from structpe.data.encode import encode
 from structpe.encodings import Depth
 from structpe.positions import Dims, Positions, Site
-from structpe.positions.blocks.forgetting_attention import ForgettingAttention
+from structpe.positions.own_attention import ForgettingAttention
 from structpe.terms import Terms
 from tests.golden import golden
 from tests.positions.cases import TREES, encoded, labelled_path, made, noise

@@ -12,7 +12,7 @@ from structpe.data.encode import encode
 from structpe.encodings import UNREACHABLE, Distance, Offset, TripleOffset
 from structpe.errors import PositionError
 from structpe.positions import MODELS, Dims, Site
-from structpe.positions.buckets._offset_buckets import bucket
+from structpe.positions.buckets import bucket
 from structpe.structure import Structure, path
 from structpe.transforms import levi, with_virtual_node
 from tests.positions.cases import made

@@ -11,8 +11,7 @@ from structpe.attention import attend
 from structpe.data.encode import encode
 from structpe.errors import PositionError
 from structpe.positions import Dims, Site
-from structpe.positions.graphs.graformer import Graformer
-from structpe.positions.graphs.graformer_survey import GraformerSurvey
+from structpe.positions.graphs import Graformer, GraformerSurvey
 from structpe.structure import Structure, path
 from tests.golden import golden
 

@@ -14,7 +14,7 @@ from structpe.data.encode import encode
 from structpe.encodings import RRWP, LabelPath, Offset, RandomWalk
 from structpe.errors import EncodingError, PositionError, UnsupportedTerm
 from structpe.positions import MODELS, Dims, Site, build
-from structpe.positions.blocks._signed_root import signed_root
+from structpe.positions.grit import signed_root
 from structpe.structure import Structure, path
 from structpe.terms import Terms
 from tests.positions.cases import Around, made, noise

@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from structpe.attention import additive, attend, weights
-from structpe.attention._written import rounded
+from structpe.attention.reference import rounded
 from structpe.data.encode import encode
 from structpe.positions import MODELS, Dims, PositionModel, Positions, Site, Sources, build
 from structpe.precision import exactly, widened

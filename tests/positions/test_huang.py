@@ -13,7 +13,7 @@ from structpe.data.encode import encode
 from structpe.encodings import Distance
 from structpe.errors import PositionError
 from structpe.positions import MODELS, Dims, PositionModel
-from structpe.positions.relative.huang_m4 import HuangM4
+from structpe.positions.relative import HuangM4
 from structpe.structure import path
 from tests.golden import golden
 from tests.positions.cases import made

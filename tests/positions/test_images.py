@@ -15,11 +15,7 @@ from structpe.data.encode import encode
 from structpe.encodings import Coordinates, Order, Points
 from structpe.errors import PositionError
 from structpe.positions import Dims, Site, Sources
-from structpe.positions.grids.detr import DETR
-from structpe.positions.grids.detr_learned import DETRLearned
-from structpe.positions.grids.sinusoidal_nd import SinusoidalND
-from structpe.positions.grids.vit import ViT
-from structpe.positions.grids.vit_2d import ViT2D
+from structpe.positions.grids import DETR, DETRLearned, SinusoidalND, ViT, ViT2D
 from structpe.structure import Structure, path
 from structpe.transforms import grid, with_class_token
 from tests.golden import golden

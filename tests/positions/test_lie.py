@@ -12,10 +12,7 @@ from structpe.data.encode import encode
 from structpe.encodings.coordinates import Coordinates
 from structpe.errors import PositionError
 from structpe.positions import Dims, PositionModel, Site
-from structpe.positions.rotary.cayley_string import CayleyString
-from structpe.positions.rotary.circulant_string import CirculantString
-from structpe.positions.rotary.comrope import ComRoPE
-from structpe.positions.rotary.liere import LieRE
+from structpe.positions.rotary_lie import CayleyString, CirculantString, ComRoPE, LieRE
 from structpe.structure import Structure
 from structpe.transforms import grid
 from tests.golden import golden

@@ -12,9 +12,8 @@ from structpe.data.encode import encode
 from structpe.encodings import Distance, Laplacian, Neighbours, Offset, Order, Window
 from structpe.errors import PositionError
 from structpe.positions import MODELS, Dims, Site, build
-from structpe.positions.spectral.dwivedi import Dwivedi
-from structpe.positions.spectral.dwivedi_neighbours import DwivediNeighbours
-from structpe.positions.windows.sliding_window import SlidingWindow
+from structpe.positions.spectral import Dwivedi, DwivediNeighbours
+from structpe.positions.windows import SlidingWindow
 from structpe.structure import Structure, path
 from structpe.terms import SparsePairs, Terms
 from tests.positions.cases import Around, accepts, encoded, labelled_path, made, noise

@@ -15,13 +15,9 @@ from structpe.encodings import Depth, Laplacian, Order
 from structpe.encodings.coordinates import Coordinates
 from structpe.errors import PositionError
 from structpe.positions import MODELS, Dims, PositionModel, Site
-from structpe.positions.decay.fire import FIRE
-from structpe.positions.rotary.llama3 import Llama3
-from structpe.positions.rotary.mixed_rotary import MixedRotary
-from structpe.positions.rotary.mrope import MRoPE
-from structpe.positions.rotary.rotary import Rotary
-from structpe.positions.rotary.rotary_half import RotaryHalf
-from structpe.positions.rotary.wire import WIRE
+from structpe.positions.decay import FIRE
+from structpe.positions.rotary import Llama3, Rotary, RotaryHalf
+from structpe.positions.rotary_axes import WIRE, MixedRotary, MRoPE
 from structpe.structure import Structure, path
 from tests.positions.cases import TREES, Around, encoded, noise
 

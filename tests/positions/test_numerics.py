@@ -15,7 +15,7 @@ from structpe.encodings.order import Order
 from structpe.errors import PositionError
 from structpe.nn.copying import mix
 from structpe.positions import MODELS, Dims, PositionModel, Positions, Site
-from structpe.positions.buckets._offset_buckets import bucket
+from structpe.positions.buckets import bucket
 from structpe.structure import path
 from tests.positions.cases import encoded
 

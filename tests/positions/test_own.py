@@ -23,7 +23,7 @@ from structpe.errors import PositionError, StructPEError
 from structpe.nn.layer import StackConfig
 from structpe.nn.stack import Stack
 from structpe.positions import MODELS, Cells, Dims, PositionModel, Site, Spec, build
-from structpe.positions._spec import spec_of
+from structpe.positions.base import spec_of
 from structpe.positions.build import describe
 from structpe.terms import Terms
 from tests.modules import ROOT
@@ -174,7 +174,7 @@ def test_sizes_are_whole_numbers(given: Any) -> None:
 
 def test_a_name_that_is_taken_is_an_error_when_the_class_is_defined() -> None:
     with pytest.raises(
-        PositionError, match=r"two position models are named 't5': structpe.positions.buckets.t5.T5 and .*Other; ren"
+        PositionError, match=r"two position models are named 't5': structpe.positions.buckets.T5 and .*Other; ren"
     ):
 
         class Other(PositionModel, name="t5"):

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 
 from structpe.errors import PositionError
-from structpe.nn.cache import KVCache
+from structpe.nn.context import KVCache
 from structpe.positions import Dims, Positions, Site
-from structpe.positions.blocks import path_attention
-from structpe.positions.blocks.path_attention import PathAttention, products
+from structpe.positions import own_attention as own_attention_module
+from structpe.positions.own_attention import PathAttention, chunked_products
 from structpe.terms import Terms
 from tests.golden import golden
 from tests.positions.cases import TREES, Around, encoded, labelled_path, made, noise
@@ -36,11 +36,11 @@ def one_by_one(q: Tensor, k: Tensor, w: Tensor, beta: Tensor) -> Tensor:
 
 @pytest.mark.parametrize(("n", "m"), [(1, 1), (9, 9), (1, 9), (4, 10), (3, 12), (13, 13)])
 def test_products_in_chunks_are_products_one_by_one(n: int, m: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(path_attention, "_CHUNK", 4)
+    monkeypatch.setattr(own_attention_module, "_CHUNK", 4)
     q, k, w = noise(2, 2, n, 3), noise(2, 2, m, 3, seed=1), noise(2, 2, m, 3, seed=2)
     w = w / w.norm(dim=-1, keepdim=True)
     beta = 2 * torch.sigmoid(noise(2, 2, m, 1, seed=3))
-    mine = products(q, k, w, beta)
+    mine = chunked_products(q, k, w, beta)
     for b in range(2):
         for h in range(2):
             theirs = one_by_one(q[b, h], k[b, h], w[b, h], beta[b, h])
@@ -51,7 +51,7 @@ def test_products_in_chunks_are_products_one_by_one(n: int, m: int, monkeypatch:
 def test_the_reference_of_flash_linear_attention() -> None:
     q, k, v, w = (wave(2, 3, 150, 4, shift=s) for s in (0.0, 1.0, 2.0, 4.0))
     w, beta = w / w.norm(dim=-1, keepdim=True), 1 + wave(2, 3, 150, 1, shift=5.0)
-    score = products(q, k, w, beta) / 2
+    score = chunked_products(q, k, w, beta) / 2
     score = score.masked_fill(~torch.ones(150, 150, dtype=torch.bool).tril(), -math.inf)
     theirs = golden("path_attention")["out.mixed"]
     torch.testing.assert_close((score.softmax(-1) @ v)[:, :, ::13], theirs, rtol=0, atol=1e-12)

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.nn import functional
 
-from structpe.positions.paths._path_trie import PathGRU, Trie
-from structpe.positions.stochastic._filtered import correlated
+from structpe.positions.cai import PathGRU, Trie
+from structpe.positions.stochastic import correlated
 
 LABELS, WIDTH = 3, 5
 DRAWN = st.lists(st.lists(st.integers(0, LABELS - 1), min_size=1, max_size=6), min_size=1, max_size=9, unique_by=tuple)

@@ -10,9 +10,8 @@ from torch import Tensor
 from structpe.encodings import Depth, Distance
 from structpe.errors import PositionError
 from structpe.positions import MODELS, Dims, PositionModel, Site
-from structpe.positions.recurrent.rnn import RNN
-from structpe.positions.recurrent.rr import RR
-from structpe.positions.relative.shaw import Shaw
+from structpe.positions.recurrent import RNN, RR
+from structpe.positions.relative import Shaw
 from tests.positions.cases import TREES, encoded, labelled_path, made, noise
 from tests.strategies import relabelled
 

@@ -5,6 +5,7 @@ A new file in a folder of ``structpe/positions`` is tested here without a line i
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import json
 from collections.abc import Callable
@@ -20,9 +21,10 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from structpe.attention import KERNELS, attend
-from structpe.encodings import Feature
+from structpe.encodings import ENCODINGS, Feature
 from structpe.errors import PositionError, UnsupportedTerm
 from structpe.positions import MODELS, Cells, Dims, PositionModel, Positions, Site, Sources, build, describe
+from structpe.registry import Registry
 from structpe.terms import Terms
 from structpe.transforms.virtual import with_virtual_node
 from tests.positions.cases import (
@@ -338,6 +340,10 @@ def test_half_precision_runs(name: str) -> None:
         assert off < 0.05, f"{name} in bfloat16 is off by {off:.1%} in {kernel}"
 
 
-def test_a_model_is_in_the_file_of_its_name() -> None:
-    files = {name: MODELS[name].__module__.rpartition(".")[2] for name in MODELS}
-    assert not {name: file for name, file in files.items() if file != name.replace("-", "_")}
+@pytest.mark.parametrize("registry", [MODELS, ENCODINGS], ids=lambda registry: registry.what)
+def test_a_class_begins_with_its_title_and_its_formula(registry: Registry[type]) -> None:
+    for name, cls in registry.items():
+        title, blank, formula = (inspect.getdoc(cls) or "").split("\n")[:3]
+        assert title.endswith("."), f"{name}: the first line is its title, which lists and pages show"
+        assert not blank, f"{name}: a blank line follows the title"
+        assert formula, f"{name}: the formula follows the title"

@@ -14,7 +14,7 @@ from structpe.data.encode import encode
 from structpe.encodings import Depth, Distance, Order
 from structpe.errors import PositionError
 from structpe.positions import MODELS, Dims, PositionModel, Positions, Site
-from structpe.positions.rotary._turns import Turns
+from structpe.positions.rotary import Turns
 from structpe.structure import path
 from tests.golden import golden
 from tests.positions.cases import TREES, Around, causal, encoded, labelled_path, noise, present

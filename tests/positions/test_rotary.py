@@ -9,9 +9,7 @@ from structpe.data.encode import encode
 from structpe.encodings.laplacian import Laplacian
 from structpe.errors import PositionError
 from structpe.positions import MODELS, Dims, Site
-from structpe.positions.rotary._turns import RotaryModel
-from structpe.positions.rotary.rotary import Rotary
-from structpe.positions.rotary.rotary_half import RotaryHalf
+from structpe.positions.rotary import Rotary, RotaryHalf, RotaryModel
 from structpe.structure import path
 from tests.golden import golden
 

@@ -9,7 +9,7 @@ from structpe.data.encode import encode
 from structpe.encodings import Depth, Distance
 from structpe.encodings.base import UNREACHABLE, WITHIN
 from structpe.positions import Dims, Site
-from structpe.positions._rows import Rows, Window
+from structpe.positions.tables import Rows, Window
 from structpe.structure import path
 from tests.positions.cases import made
 

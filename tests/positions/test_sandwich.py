@@ -10,7 +10,7 @@ import torch
 from structpe.encodings import Distance, UndirectedDistance
 from structpe.errors import PositionError
 from structpe.positions import Dims, Site
-from structpe.positions.decay.sandwich import Sandwich
+from structpe.positions.decay import Sandwich
 from structpe.structure import path
 from tests.positions.cases import TREES, encoded
 

@@ -10,9 +10,7 @@ from structpe.attention import attend
 from structpe.data.encode import encode
 from structpe.errors import PositionError
 from structpe.positions import Dims, Site
-from structpe.positions.relative.shaw import Shaw
-from structpe.positions.relative.shaw_absolute import ShawAbsolute
-from structpe.positions.relative.shaw_keys import ShawKeys
+from structpe.positions.relative import Shaw, ShawAbsolute, ShawKeys
 from structpe.structure import path
 from tests.golden import golden
 from tests.positions.cases import TREES, encoded, made

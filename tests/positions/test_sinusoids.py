@@ -16,19 +16,21 @@ from structpe.errors import PositionError
 from structpe.nn.layer import StackConfig
 from structpe.nn.stack import Stack
 from structpe.positions import Dims, PositionModel, Site, Sources
-from structpe.positions.absolute.learned import Learned
-from structpe.positions.sinusoidal._added import difference
-from structpe.positions.sinusoidal.length_difference import LengthDifference
-from structpe.positions.sinusoidal.length_ratio import LengthRatio
-from structpe.positions.sinusoidal.mvpe import MVPE
-from structpe.positions.sinusoidal.noisy_length import NoisyLength
-from structpe.positions.sinusoidal.pnat import PNAT
-from structpe.positions.sinusoidal.shortformer import Shortformer
-from structpe.positions.sinusoidal.sinusoidal import Sinusoidal
-from structpe.positions.sinusoidal.sinusoidal_concatenated import SinusoidalConcatenated
-from structpe.positions.sinusoidal.universal import Universal
-from structpe.positions.sinusoidal.universal_sinusoidal import UniversalSinusoidal
-from structpe.positions.sinusoidal.xl_pe import XLPE
+from structpe.positions.absolute import Learned
+from structpe.positions.sinusoidal import (
+    MVPE,
+    PNAT,
+    XLPE,
+    LengthDifference,
+    LengthRatio,
+    NoisyLength,
+    Shortformer,
+    Sinusoidal,
+    SinusoidalConcatenated,
+    Universal,
+    UniversalSinusoidal,
+)
+from structpe.positions.sinusoids import difference
 from structpe.structure import Structure, path
 from tests.golden import golden
 from tests.positions.cases import TREES, noise

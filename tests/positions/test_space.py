@@ -14,9 +14,7 @@ from structpe.data.encode import encode
 from structpe.encodings import Points
 from structpe.errors import EncodingError, PositionError
 from structpe.positions import Dims, PositionModel
-from structpe.positions.space.continuous import Continuous
-from structpe.positions.space.spherical import Spherical
-from structpe.positions.space.spherical_harmonics import SphericalHarmonics, harmonics
+from structpe.positions.space import Continuous, Spherical, SphericalHarmonics, harmonics
 from structpe.structure import Structure
 from structpe.transforms import grid
 from tests.positions.cases import made

@@ -14,10 +14,7 @@ from structpe.data.encode import encode
 from structpe.encodings import Depth
 from structpe.errors import PositionError
 from structpe.positions import Dims, Positions, Site
-from structpe.positions.stochastic.spe_conv import SPEConv
-from structpe.positions.stochastic.spe_conv_gated import SPEConvGated
-from structpe.positions.stochastic.spe_gated import SPEGated
-from structpe.positions.stochastic.spe_sine import SPESine
+from structpe.positions.stochastic import SPEConv, SPEConvGated, SPEGated, SPESine
 from structpe.structure import path
 from structpe.terms import Terms
 from tests.golden import Golden, golden

@@ -11,10 +11,7 @@ from structpe.attention import attend
 from structpe.data.encode import encode
 from structpe.errors import PositionError
 from structpe.positions import Dims, PositionModel, Site
-from structpe.positions.buckets._offset_buckets import bucket
-from structpe.positions.buckets.t5 import T5
-from structpe.positions.buckets.t5_causal import T5Causal
-from structpe.positions.buckets.t5_unshared import T5Unshared
+from structpe.positions.buckets import T5, T5Causal, T5Unshared, bucket
 from structpe.structure import path
 from structpe.terms import Terms
 from tests.golden import golden

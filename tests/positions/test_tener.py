@@ -11,9 +11,8 @@ from torch import Tensor
 from structpe.attention import KERNELS, attend
 from structpe.data.encode import encode
 from structpe.positions import Dims, Site
-from structpe.positions.relative.tener import TENER
-from structpe.positions.relative.tener_survey import TENERSurvey
-from structpe.positions.sinusoidal.sinusoidal import Sinusoidal
+from structpe.positions.sinusoidal import Sinusoidal
+from structpe.positions.transformer_xl import TENER, TENERSurvey
 from structpe.structure import path
 from structpe.terms import Lookup, Terms
 from tests.golden import golden

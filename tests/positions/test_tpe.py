@@ -7,11 +7,10 @@ import pytest
 import torch
 
 from structpe.data.encode import encode
-from structpe.encodings.branch_path import BranchPath
+from structpe.encodings.trees import BranchPath
 from structpe.errors import EncodingError, PositionError
 from structpe.positions import Dims, build
-from structpe.positions.trees.tpe import TPE
-from structpe.positions.trees.tpe_onehot import TPEOneHot
+from structpe.positions.trees import TPE, TPEOneHot
 from structpe.readers import read
 from structpe.structure import Structure
 from tests.datasets import SAMPLES, corpus

@@ -16,8 +16,7 @@ from structpe.errors import PositionError
 from structpe.nn.language_model import LanguageModel
 from structpe.nn.layer import StackConfig
 from structpe.positions import Dims, Site
-from structpe.positions.relative.transformer_xl import TransformerXL
-from structpe.positions.relative.transformer_xl_learnable import TransformerXLLearnable
+from structpe.positions.transformer_xl import TransformerXL, TransformerXLLearnable
 from structpe.structure import Structure, path
 from structpe.terms import Lookup, Terms
 from tests.golden import Golden, golden

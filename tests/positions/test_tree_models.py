@@ -29,9 +29,8 @@ from structpe.encodings import (
 )
 from structpe.errors import EncodingError, PositionError
 from structpe.positions import Dims, PositionModel, Site
-from structpe.positions.trees.code_transformer import CodeTransformer
-from structpe.positions.trees.lowest_common_ancestor import LowestCommonAncestor as Steps
-from structpe.positions.trees.peng import Peng
+from structpe.positions.trees import CodeTransformer, Peng
+from structpe.positions.trees import LowestCommonAncestor as Steps
 from structpe.structure import Structure, path
 from structpe.terms import Terms
 from tests.positions.cases import made, noise

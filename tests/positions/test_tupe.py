@@ -13,9 +13,7 @@ from structpe.data.encode import encode
 from structpe.encodings import Depth, Distance
 from structpe.errors import PositionError
 from structpe.positions import MODELS, Dims, PositionModel, Site
-from structpe.positions.absolute._untied import Untied
-from structpe.positions.absolute.tupe_a import TUPEAbsolute
-from structpe.positions.absolute.tupe_r import TUPERelative
+from structpe.positions.untied import TUPEAbsolute, TUPERelative, Untied
 from structpe.structure import path
 from structpe.terms import Terms
 from tests.golden import Golden, golden

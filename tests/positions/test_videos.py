@@ -11,9 +11,7 @@ from structpe.data.encode import encode
 from structpe.encodings import Coordinates
 from structpe.errors import PositionError
 from structpe.positions import Dims, PositionModel
-from structpe.positions.grids.timesformer import TimeSformer, nearest
-from structpe.positions.grids.vit import ViT
-from structpe.positions.grids.vivit import ViViT
+from structpe.positions.grids import TimeSformer, ViT, ViViT, nearest
 from structpe.structure import Structure
 from structpe.transforms import grid, with_class_token
 from tests.positions.cases import made

@@ -11,9 +11,8 @@ from structpe.data.encode import encode
 from structpe.encodings import Distance, GridOffset
 from structpe.errors import PositionError
 from structpe.positions import Dims, PositionModel, Site, build
-from structpe.positions.grids.beit import BEiT
-from structpe.positions.grids.swin import Swin
-from structpe.positions.windows.swin_windows import SwinWindows
+from structpe.positions.grids import BEiT, Swin
+from structpe.positions.windows import SwinWindows
 from structpe.structure import Structure, path
 from structpe.transforms import grid, with_class_token
 from tests.positions.cases import DIMS, made, noise

@@ -22,7 +22,7 @@ from structpe.encodings.distance import Distance
 from structpe.encodings.label_path import LabelPath, PathToken
 from structpe.errors import EncodingError, PositionError
 from structpe.positions import MODELS, Dims, PositionModel, Positions, Site, build
-from structpe.positions.paths._path_bags import _distinct
+from structpe.positions.paths import _distinct
 from structpe.structure import Structure
 from structpe.terms import Lookup, Terms
 from tests.golden import Golden, golden, shared

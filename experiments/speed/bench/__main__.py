@@ -25,7 +25,7 @@ import samples
 from report import listed, report
 from turns import Disagreement
 
-from structpe.encodings._fast import slow
+from structpe.encodings.compiled import slow
 from structpe.errors import StructPEError
 
 

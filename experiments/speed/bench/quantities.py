@@ -13,7 +13,7 @@ from samples import sample
 from turns import Way
 
 from structpe.encodings import Encoded, Encoding
-from structpe.encodings._graphs import concatenated_once
+from structpe.encodings.graphs import concatenated_once
 from structpe.structure import Structure
 
 __all__ = ["OURS", "Peer", "Quantity", "Read", "from_rows"]

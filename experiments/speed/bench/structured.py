@@ -22,7 +22,7 @@ from turns import Disagreement, medians
 
 from structpe.attention import Layout, attend, attend_ragged
 from structpe.converters import import_dgl
-from structpe.data.buckets import cut
+from structpe.data.batch import cut
 from structpe.data.encode import encode
 from structpe.encodings import Offset
 from structpe.nn.attention import Attention

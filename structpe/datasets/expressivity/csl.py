@@ -9,7 +9,7 @@ import numpy as np
 from structpe.datasets.base import Benchmark, Split, benchmark
 from structpe.datasets.files.arrays import lists_of_indices
 from structpe.errors import ReadError
-from structpe.objectives.multiclass import Multiclass
+from structpe.objectives.classification import Multiclass
 from structpe.structure import Structure
 from structpe.transforms.numbering import renumbered
 

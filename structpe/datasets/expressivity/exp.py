@@ -13,7 +13,7 @@ from structpe.data.features import Categories
 from structpe.datasets.base import Benchmark, Split, benchmark
 from structpe.datasets.files.packed import check_counts, check_ends, check_list, check_range, read_packed, slices
 from structpe.errors import ReadError
-from structpe.objectives.multiclass import Multiclass
+from structpe.objectives.classification import Multiclass
 from structpe.structure import Ids, Structure
 
 __all__ = ["exp"]

@@ -13,7 +13,7 @@ from structpe.data.features import Categories
 from structpe.datasets.base import Benchmark, Split, benchmark
 from structpe.datasets.files.arrays import indices, lines
 from structpe.errors import ReadError, listed
-from structpe.objectives.multiclass import Multiclass
+from structpe.objectives.classification import Multiclass
 from structpe.structure import Ids, Structure
 
 __all__ = ["tu"]

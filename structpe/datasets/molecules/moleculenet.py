@@ -16,8 +16,7 @@ from structpe.datasets.molecules import _cells
 from structpe.datasets.molecules._scaffolds import scaffold_split
 from structpe.errors import ReadError, listed, located
 from structpe.objectives import Objective
-from structpe.objectives.binary import Binary
-from structpe.objectives.multilabel import Multilabel
+from structpe.objectives.classification import Binary, Multilabel
 from structpe.objectives.regression import Regression
 from structpe.readers import Reading, read
 from structpe.readers._csv import rows

@@ -16,7 +16,7 @@ from structpe.datasets.base import Benchmark, Split, benchmark
 from structpe.datasets.files.arrays import arrays, needed
 from structpe.datasets.files.zips import RATIO, SLACK
 from structpe.errors import ReadError, listed, located
-from structpe.objectives.multilabel import Multilabel
+from structpe.objectives.classification import Multilabel
 from structpe.plain import from_json
 from structpe.readers._text import shown
 from structpe.readers.smiles import ATOM_CATEGORIES, BOND_CATEGORIES, molecule

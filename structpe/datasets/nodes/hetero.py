@@ -16,8 +16,7 @@ from structpe.data.features import Numbers
 from structpe.datasets.base import Benchmark, Split, benchmark
 from structpe.datasets.files.arrays import arrays
 from structpe.errors import ConfigError, ReadError
-from structpe.objectives.binary import Binary
-from structpe.objectives.multiclass import Multiclass
+from structpe.objectives.classification import Binary, Multiclass
 from structpe.structure import Ids, Structure
 
 __all__ = ["PUBLISHED", "npz"]

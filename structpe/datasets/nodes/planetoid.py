@@ -15,7 +15,7 @@ from structpe.datasets.base import Benchmark, Split, benchmark
 from structpe.datasets.files.arrays import indices
 from structpe.datasets.files.pickled import pickled_array, pickled_lists, pickled_matrix
 from structpe.errors import ConfigError, ReadError, listed
-from structpe.objectives.multiclass import Multiclass
+from structpe.objectives.classification import Multiclass
 from structpe.structure import Ids, Structure
 
 __all__ = ["PUBLISHED"]

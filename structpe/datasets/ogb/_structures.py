@@ -13,9 +13,7 @@ from structpe.datasets.base import Benchmark
 from structpe.datasets.ogb._official import Kind, Raw
 from structpe.errors import ConfigError, ReadError
 from structpe.objectives import Objective
-from structpe.objectives.binary import Binary
-from structpe.objectives.multiclass import Multiclass
-from structpe.objectives.multilabel import Multilabel
+from structpe.objectives.classification import Binary, Multiclass, Multilabel
 from structpe.objectives.regression import Regression
 from structpe.structure import Structure
 

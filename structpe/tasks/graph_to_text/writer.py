@@ -11,8 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from structpe.data.bpe_dropout import Resplit
-from structpe.data.drawn import Drawn
+from structpe.data.bpe_dropout import Drawn, Resplit
 from structpe.data.prepare import Preparer
 from structpe.nn.search import SearchConfig, search
 from structpe.nn.seq2seq import EncoderDecoder

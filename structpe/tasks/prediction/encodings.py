@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from structpe.data import store
-from structpe.data.parts import parts
+from structpe.data.chunks import parts
 from structpe.encodings.base import Encoded, Encoding
 from structpe.errors import undamaged
 from structpe.files import atomic_text, sweep

@@ -32,8 +32,8 @@ import torch
 from torch import nn
 
 from structpe.checksums import SUMS, seal, sums_of, wrong
+from structpe.data.bpe_dropout import Drawn
 from structpe.data.digests import Content
-from structpe.data.drawn import Drawn
 from structpe.data.prepare import AFRESH
 from structpe.errors import ConfigError, MissingExtra, StoreError, undamaged
 from structpe.files import atomic_write, left_in

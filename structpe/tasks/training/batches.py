@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from structpe.computed import computed
+from structpe.data.bpe_dropout import Drawn, of_epoch
 from structpe.data.digests import Content, refuse_changed
-from structpe.data.drawn import Drawn, of_epoch
 from structpe.errors import ConfigError, StoreError
 from structpe.workers import ends_with_its_parent
 

@@ -12,8 +12,8 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from structpe.data import parts
-from structpe.data.drawn import Drawn
+from structpe.data import chunks
+from structpe.data.bpe_dropout import Drawn
 from structpe.errors import ConfigError, EncodingError, PositionError, ReadError, StoreError, UnsupportedTerm
 from structpe.nn.search import SearchConfig
 from structpe.readers import read
@@ -276,7 +276,7 @@ def test_a_run_that_could_not_begin_is_in_nobodys_way(tmp_path: Path) -> None:
 
 @pytest.mark.early
 def test_a_run_does_not_depend_on_the_processes_that_encode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parts, "STRUCTURES", 8)
+    monkeypatch.setattr(chunks, "STRUCTURES", 8)
     weights = []
     for jobs in (1, 2):
         (tmp_path / str(jobs)).mkdir()

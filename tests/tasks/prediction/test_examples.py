@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from structpe.data import parts, store
+from structpe.data import chunks, store
 from structpe.data.store import fingerprint, key
 from structpe.encodings import ENCODINGS
 from structpe.structure import Structure, path
@@ -75,7 +75,7 @@ def test_a_fingerprint_does_not_look_at_names() -> None:
 
 
 def test_several_processes_write_the_stores_of_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parts, "STRUCTURES", 2)
+    monkeypatch.setattr(chunks, "STRUCTURES", 2)
     graphs, encodings = [GRAPH] * 5, [ENCODINGS[name]() for name in ("depth", "distance")]
     for jobs in (1, 2):
         encode(graphs, encodings, tmp_path / str(jobs), jobs)

@@ -16,7 +16,7 @@ from structpe.datasets import Benchmark, Split
 from structpe.encodings.distance import Distance
 from structpe.errors import ConfigError
 from structpe.nn.graph_model import GraphModel
-from structpe.objectives.multiclass import Multiclass
+from structpe.objectives.classification import Multiclass
 from structpe.positions import MODELS, Dims, Site
 from structpe.positions.build import build
 from structpe.structure import Structure

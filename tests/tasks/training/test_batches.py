@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from structpe.data.drawn import Drawn
+from structpe.data.bpe_dropout import Drawn
 from structpe.errors import ConfigError, StoreError
 from structpe.tasks.training.batches import Batches, Plan
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from structpe.data.batch import Example
-from structpe.data.partition import partition
+from structpe.data.sampling import partition
 from structpe.datasets import Benchmark, Split
 from structpe.nn.graph_model import GraphModel
 from structpe.plain.inert import Inert, refuse_inert

@@ -1,0 +1,361 @@
+"""Choose a kernel and run it: for padded batches, and for flat batches whose structures differ in size.
+
+Shapes: b batch, h heads, n queries, m keys, or mixtures of them, c mixtures, d width of a head.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import fields, replace
+from itertools import groupby
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from structpe.attention.base import KERNELS, Call, Kernel, Ragged, choose
+from structpe.attention.gather import with_shared_factors
+from structpe.attention.layout import Layout
+from structpe.errors import StructPEError, UnsupportedTerm
+from structpe.terms import Factor, Lookup, Pairs, Projection, SparsePairs, Terms
+
+__all__ = [
+    "attend",
+    "attend_ragged",
+    "blamed",
+    "check_shapes",
+]
+
+
+def check_shapes(terms: Terms, b: int, h: int, n: int, m: int, d: int) -> None:
+    """Check that all terms have these sizes, or 1 where they broadcast.
+
+    Raises:
+        StructPEError: a shape is wrong, a mask is not boolean, or a list has a pair outside the sizes.
+    """
+    if torch.compiler.is_compiling():  # a check would fix a size that may vary
+        return
+    keys = m if terms.projection is None else terms.projection.keys.shape[-2]
+    for field in fields(terms):
+        given = getattr(terms, field.name)
+        width = None if terms.maps and field.name != "value" else d  # maps may change the width of queries and keys
+        for term in given if isinstance(given, tuple) else (given,):
+            _check(field.name, term, (b, h, n, m if field.name == "mask" and terms.projection else keys), m, width)
+
+
+def _check(name: str, term: Any, sizes: tuple[int, int, int, int], m: int, d: int | None) -> None:
+    b, h, n, keys = sizes
+    if isinstance(term, Tensor):
+        if name == "mask" and term.dtype != torch.bool:
+            raise StructPEError(
+                f"a mask must be bool, but this one is {term.dtype}; convert it, for example with mask > 0"
+            )
+        _fits(name, term.shape, sizes)
+    elif isinstance(term, Lookup):
+        _fits(f"the rows of a {name}", term.rows.shape, (b,), (None,))
+        _fits(f"the index of a {name}", term.index.shape, (b,), (n, keys))
+        _check_table(name, term.table, h, d)
+    elif isinstance(term, SparsePairs):
+        _fits(f"the index of a {name}", term.index.shape, (), (len(term.pairs.batch),))
+        _check_table(name, term.table, h, d)
+        _check_pairs(f"the pairs of a {name}", term.pairs, b, n, keys)
+    elif isinstance(term, Pairs):
+        _check_pairs(name, term, b, n, keys)
+    elif isinstance(term, Factor):
+        rank = term.left.shape[-1]
+        _fits("the left of a factor", term.left.shape, (b, h, n), (rank,))
+        _fits("the right of a factor", term.right.shape, (b, h, keys), (rank,))
+    elif isinstance(term, Projection):
+        for part in (term.keys, term.values):
+            _fits(name, part.shape, (b, h), (keys, m))
+
+
+def _check_table(name: str, table: Tensor, h: int, d: int | None) -> None:
+    vectors = name in ("key", "query", "product", "value")
+    _fits(f"the table of a {name}", table.shape[1:], (h,), (d,) if vectors else ())
+
+
+def _check_pairs(what: str, pairs: Pairs, *sizes: int) -> None:
+    parts = (pairs.batch, pairs.query, pairs.key)
+    for part in parts:
+        _fits(what, part.shape, (), (len(pairs.batch),))
+    if not len(pairs.batch) or pairs.batch.device.type != "cpu":  # would synchronise with a GPU
+        return
+    for where, part, size in zip(("batch", "query", "key"), parts, sizes, strict=True):
+        low, high = (int(x) for x in part.aminmax())
+        if low < 0 or high >= size:
+            raise StructPEError(f"{what} name a {where} from {low} to {high}; it must be from 0 to {size - 1}")
+
+
+def _fits(what: str, shape: Sequence[int], shared: Sequence[int], own: Sequence[int | None] = ()) -> None:
+    """Raise an error unless the shape matches; sizes in ``shared`` may be 1, and None means any size."""
+    first, rest = shape[: len(shared)], shape[len(shared) :]
+    alike = (
+        len(shape) == len(shared) + len(own)
+        and all(had in (size, 1) for had, size in zip(first, shared, strict=True))
+        and all(size in (had, None) for had, size in zip(rest, own, strict=True))
+    )
+    if not alike:
+        named = ", ".join([f"{size} or 1" for size in shared] + ["any" if size is None else str(size) for size in own])
+        raise StructPEError(f"{what} has shape {tuple(shape)}; for these queries and keys it must be ({named})")
+
+
+def blamed(terms: Terms, q: Tensor, k: Tensor) -> str:
+    """What is wrong with the terms; empty if nothing is."""
+    return next(_problems(terms, q, k), "")
+
+
+def _problems(terms: Terms, q: Tensor, k: Tensor) -> Iterator[str]:
+    for field in fields(terms):
+        given = getattr(terms, field.name)
+        for term in given if isinstance(given, tuple) else ():
+            yield from _of_places(field.name, term)
+    for each in terms.maps:
+        yield from _of_map(each(q, k))
+
+
+def _of_places(name: str, term: Any) -> Iterator[str]:
+    if isinstance(term, Lookup):
+        yield from _outside(f"the rows of a {name}", term.rows, len(term.table), "table")
+        yield from _outside(f"the index of a {name}", term.places(), term.rows.shape[1], "list of rows")
+    elif isinstance(term, SparsePairs):
+        yield from _outside(f"the index of a {name}", term.index, len(term.table), "table")
+
+
+def _outside(what: str, places: Tensor, count: int, of: str) -> Iterator[str]:
+    if not places.numel():
+        return
+    low, high = int(places.min()), int(places.max())
+    if low < 0 or high >= count:
+        yield f"{what} names place {high if high >= count else low} of a {of} of {count}; give 0 to {count - 1}"
+
+
+def _of_map(mapped: Any) -> Iterator[str]:
+    """Check that a map returns queries and keys of the same width."""
+    if not isinstance(mapped, tuple) or len(mapped) != 2 or not all(isinstance(each, Tensor) for each in mapped):
+        given = "None" if mapped is None else type(mapped).__name__
+        yield f"a map takes (q, k) and must return both, (q', k'); it returns {given}"
+    elif mapped[0].shape[-1] != mapped[1].shape[-1]:
+        yield (
+            f"a map gives queries of width {mapped[0].shape[-1]} and keys of width {mapped[1].shape[-1]}; they must "
+            f"be alike"
+        )
+
+
+def attend(
+    q: Float[Tensor, "b h n d"],
+    k: Float[Tensor, "b h m d"],
+    v: Float[Tensor, "b h m d"],
+    terms: Terms | None = None,
+    kernel: str = "auto",
+    dropout: float = 0.0,
+) -> Float[Tensor, "b h n d"]:
+    """Compute attention with the changes in ``terms``: the equation at the top of :mod:`structpe.terms`.
+
+    Args:
+        q, k, v: queries, keys and values.
+        terms: what position models add; None for plain attention. In half precision, and under autocast, sums of scores
+            and terms are of float32.
+        kernel: name of a kernel, or ``auto`` for the cheapest that suits.
+        dropout: probability of dropping an attention weight.
+
+    Raises:
+        UnsupportedTerm: the named kernel does not compute one of the terms.
+        StructPEError: there is no kernel of that name, it does not run on this device, the shapes do not match, an
+            index is outside its table (not detected on a GPU), a map does not return queries and keys, or an argument
+            is no tensor, a nested one, or no ``Terms``.
+    """
+    _check_tensors("attend", q, k, v)
+    terms = Terms() if terms is None else terms
+    _check_terms("attend", terms)
+    if q.ndim != 4 or k.ndim != 4 or k.shape != v.shape or (*q.shape[:2], q.shape[3]) != (*k.shape[:2], k.shape[3]):
+        shapes = ", ".join(str(tuple(x.shape)) for x in (q, k, v))
+        raise StructPEError(f"attend takes q (b, h, n, d) and k, v (b, h, m, d); the shapes are {shapes}")
+    b, h, n, d = q.shape
+    shape = (b, h, n, k.shape[2], d)
+    _dispatch_check(terms, kernel, shape, q.device.type)
+    terms = with_shared_factors(terms, b, n, k.shape[2])
+    return _computed(choose(kernel, Call.of(terms, q, shape, dropout, False)), q, k, v, terms, dropout)
+
+
+def attend_ragged(
+    q: Float[Tensor, "N h d"],
+    k: Float[Tensor, "N h d"],
+    v: Float[Tensor, "N h d"],
+    layout: Layout,
+    terms: Sequence[Terms],
+    kernel: str = "auto",
+    dropout: float = 0.0,
+) -> Float[Tensor, "N h d"]:
+    """Let each unit attend to the units of its structure, for structures that differ in size.
+
+    A kernel is chosen for each bucket of the layout. Neighbouring buckets with the same kernel are computed in one call
+    if the kernel can.
+
+    Args:
+        q, k, v: of all units. Views of one tensor (N, 3, h, d) are read without a copy.
+        layout: how the units are padded.
+        terms: one per bucket, without the mask for padding.
+        kernel: name of a kernel, or ``auto`` for the cheapest that suits each bucket.
+        dropout: probability of dropping an attention weight.
+
+    Raises:
+        UnsupportedTerm, StructPEError: as :func:`attend`; or the layout has a different number of units or buckets.
+    """
+    _check_tensors("attend_ragged", q, k, v)
+    for each in terms:
+        _check_terms("attend_ragged", each)
+    if q.ndim != 3 or q.shape != k.shape or q.shape != v.shape or len(q) != layout.units or len(terms) != len(layout):
+        shapes = ", ".join(str(tuple(x.shape)) for x in (q, k, v))
+        raise StructPEError(
+            f"attend_ragged takes q, k, v (N, h, d) and the terms of each bucket; the shapes are {shapes}, the layout "
+            f"has {layout.units} units in {len(layout)} buckets, and there are {len(terms)} terms"
+        )
+    h, d = q.shape[1:]
+    for each, (b, n) in zip(terms, layout.shapes, strict=True):
+        _dispatch_check(each, kernel, (b, h, n, n, d), q.device.type)
+    terms = [with_shared_factors(each, b, n, n) for each, (b, n) in zip(terms, layout.shapes, strict=True)]
+    each_shape = zip(terms, layout.shapes, strict=True)
+    calls = [Call.of(mine, q, (b, h, n, n, d), dropout, True) for mine, (b, n) in each_shape]
+    chosen = [choose(kernel, call) for call in calls]
+    alike = [(each.name, each.at_once(call)) for each, call in zip(chosen, calls, strict=True)]
+    groups = [[i for i, _ in group] for _, group in groupby(enumerate(alike), key=lambda pair: pair[1])]
+    qkv, parts, mixed = packed(q, k, v), [], []
+    if len(groups) > 1:
+        counts = layout.counts()
+        parts = list(torch.split(qkv, [sum(counts[group[0] : group[-1] + 1]) for group in groups]))
+    for part, group in zip(parts or [qkv], groups, strict=True):
+        alone, mine, by = layout.part(group[0], group[-1] + 1), [terms[i] for i in group], chosen[group[0]]
+        if by.ragged is not None and alike[group[0]][1]:
+            mixed.append(_at_once(by.ragged, part, alone, mine, dropout))
+        else:
+            mixed.append(_by_bucket(part, alone, mine, by, dropout))
+    return mixed[0] if len(mixed) == 1 else torch.cat(mixed)
+
+
+def _check_tensors(whose: str, *given: Any) -> None:
+    """Check that queries, keys and values are padded tensors, or flat ones with a layout."""
+    for each in given:
+        if not isinstance(each, Tensor):
+            raise StructPEError(f"{whose} takes q, k and v as tensors; given is {type(each).__name__}")
+        if each.is_nested:
+            raise StructPEError(
+                f"{whose} was given a nested tensor, whose rows differ in length; pad it, "
+                f"torch.nested.to_padded_tensor(q, 0.0), with Terms(mask=(present[:, None, None],)), or call "
+                f"attend_ragged with its flat values and Layout.of(sizes)"
+            )
+
+
+def _check_terms(whose: str, given: Any) -> None:
+    """Check that terms are such."""
+    if not isinstance(given, Terms):
+        raise StructPEError(
+            f"{whose} takes Terms, and was given {type(given).__name__}; a position model gives them: "
+            f"model.terms(model.prepare(structpe.encode(structures, model.encodings)), structpe.Site(layer))"
+        )
+
+
+def packed(q: Tensor, k: Tensor, v: Tensor) -> Float[Tensor, "N 3 h d"]:
+    """Queries, keys and values as one tensor. No copy is made if all three are views of it."""
+    base, (count, heads, width) = q._base, q.shape
+    if base is None or torch.compiler.is_compiling() or k._base is not base or v._base is not base:
+        return torch.stack([q, k, v], dim=1)
+    step = heads * width
+    places = [x.storage_offset() - base.storage_offset() for x in (q, k, v)]
+    same = all(x.stride() == (3 * step, width, 1) for x in (q, k, v)) and places == [0, step, 2 * step]
+    if same and base.is_contiguous() and base.numel() == count * 3 * step:
+        return base.view(count, 3, heads, width)
+    return torch.stack([q, k, v], dim=1)
+
+
+def _at_once(compute: Ragged, qkv: Tensor, layout: Layout, terms: list[Terms], dropout: float) -> Tensor:
+    """Compute several buckets in one call. If it fails because of the terms, the error names the term."""
+    try:
+        return compute(qkv, layout, terms, dropout)
+    except (RuntimeError, LookupError, TypeError, ValueError) as error:
+        for each in terms:
+            if found := blamed(each, qkv, qkv):
+                raise StructPEError(found) from error
+        raise
+
+
+def _by_bucket(qkv: Tensor, layout: Layout, terms: Sequence[Terms], by: Kernel, dropout: float) -> Tensor:
+    """Compute the buckets of a layout one by one; (N, h, d)."""
+    mixed = []
+    for number, rows in enumerate(layout.padded(qkv.flatten(1))):
+        q, k, v = rows.view(*rows.shape[:2], *qkv.shape[1:]).permute(2, 0, 3, 1, 4).unbind()
+        masked = terms[number] + Terms(mask=layout.mask(number))
+        mixed.append(_computed(by, q, k, v, masked, dropout).transpose(1, 2).flatten(2))
+    return layout.flat(mixed).view(len(qkv), *qkv.shape[2:])
+
+
+def _dispatch_check(terms: Terms, name: str, shape: tuple[int, int, int, int, int], device: str) -> None:
+    """Check that terms fit the shape and that the named kernel computes them on this device."""
+    check_shapes(terms, *shape)
+    _check_linear(terms)
+    if name == "auto":
+        return
+    used, chosen = terms.used(), KERNELS[name]
+    unable, absent = chosen.unable(used), chosen.absent(device)
+    if unable or absent:
+        names = ", ".join(each.name for each in KERNELS.values() if each.can(used) and not each.absent(device))
+        error = UnsupportedTerm if unable else StructPEError
+        raise error(f"kernel {name!r} {unable or absent}; these can: {names} (or 'auto')")
+
+
+def _computed(chosen: Kernel, q: Tensor, k: Tensor, v: Tensor, terms: Terms, dropout: float) -> Tensor:
+    """Run a kernel. If it fails because of the terms, the error names the term."""
+    try:
+        if _automatic(q.device.type):
+            return _lowered(chosen, q, k, v, terms, dropout)
+        return chosen.compute(q, k, v, terms, dropout)
+    except (RuntimeError, LookupError, TypeError, ValueError) as error:
+        if not torch.compiler.is_compiling() and (found := blamed(terms, q, k)):
+            raise StructPEError(found) from error
+        raise
+
+
+def _automatic(device: str) -> bool:
+    """Whether autocast chooses precisions here."""
+    return device != "meta" and torch.is_autocast_enabled(device)
+
+
+def _lowered(chosen: Kernel, q: Tensor, k: Tensor, v: Tensor, terms: Terms, dropout: float) -> Tensor:
+    """Under autocast only queries, keys and values are of half precision, not the sums of terms and over keys.
+
+    The functions of the terms may read parameters, so that they keep what autocast does.
+    """
+    device, to = q.device.type, torch.get_autocast_dtype(q.device.type)
+
+    def inside(function: Any) -> Any:
+        return function and torch.autocast(device, to)(function)
+
+    terms = replace(
+        terms,
+        maps=tuple(map(inside, terms.maps)),
+        act=inside(terms.act),
+        feature_map=inside(terms.feature_map),
+    )
+    q, k, v = (x.to(to) if x.dtype == torch.float32 else x for x in (q, k, v))
+    with torch.autocast(device, enabled=False):
+        return chosen.compute(q, k, v, terms, dropout)
+
+
+_WITH_FEATURE_MAP = frozenset({"maps", "mask", "pairs", "causal", "projection", "value", "feature_map"})
+
+
+def _check_linear(terms: Terms) -> None:
+    """Check that a feature map is not used with terms that change scores: no kernel can compute that."""
+    if terms.feature_map is not None and (lost := terms.used() - _WITH_FEATURE_MAP):
+        raise UnsupportedTerm(
+            f"with a feature map attention has no score that {', '.join(sorted(lost))} could change; use position "
+            f"models that act by {', '.join(sorted(_WITH_FEATURE_MAP - {'feature_map'}))}"
+        )
+    if terms.projection is not None:
+        mixed = terms.projection.keys.shape[-1]
+        if terms.causal or terms.pairs or any(mask.shape[-2] != 1 or mask.shape[-1] != mixed for mask in terms.mask):
+            raise UnsupportedTerm(
+                "keys that are mixtures of others cannot be masked for each query, so that neither causal attention "
+                "nor listed pairs go with a projection; a mask must be (b or 1, h or 1, 1, m)"
+            )

@@ -1,0 +1,424 @@
+"""Many structures as one graph, so that one numpy call processes all of them.
+
+Nodes and units are numbered over all structures. Pairs of nodes are flat: the matrix of each structure row by row, one
+structure after the other. Shapes: g structures, T nodes, U units, E edges, P pairs of nodes, Q pairs of units.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from structpe.computed import computed
+from structpe.encodings.base import UNREACHABLE, WITHIN
+from structpe.encodings.columns import Column, blocks, joined, narrow, ranges, starts_of
+from structpe.encodings.tree_pairs import Rooted, Ways
+from structpe.structure import Ids, Structure
+
+__all__ = [
+    "Graphs",
+    "OwnValues",
+    "below_top",
+    "clipped",
+    "column_of",
+    "column_of_integers",
+    "concatenated_once",
+    "finite",
+    "index_of_integers",
+    "known",
+    "of_units",
+    "places_by",
+    "ranks",
+    "ranks_of_all",
+    "within",
+]
+
+
+Array = NDArray[Any]
+
+_CELLS = 1 << 20  # of a block of rows, which bounds the memory that the index of its pairs takes
+
+_once: ContextVar[dict[int, tuple[Sequence[Structure], Graphs]] | None] = ContextVar("_once", default=None)
+
+
+@contextmanager
+def concatenated_once() -> Iterator[None]:
+    """Inside a ``with`` block, the structures of a list are concatenated by the first encoding that asks for it.
+
+    The list is known by its identity: whoever opens a block does not change the list in it.
+    """
+    token = _once.set({})
+    try:
+        yield
+    finally:
+        _once.reset(token)
+
+
+@dataclass(frozen=True, eq=False)
+class Graphs:
+    """Concatenated structures.
+
+    Attributes:
+        sizes: (g,) number of nodes of each structure.
+        start: (g + 1,) the first node of each, and T.
+        edges: (E, 2) source and target of each edge.
+        edge_start: (g + 1,) the first edge of each structure, and E.
+        directed: (g,) whether edges have a direction.
+        owner: (U,) the node that owns each unit; None if each node is one unit in all structures.
+        units: (g,) number of units of each structure.
+        unit_start: (g + 1,) the first unit of each, and U.
+        roots: (g,) the root of each structure, counted in it; -1 without one.
+    """
+
+    sizes: Ids
+    start: Ids
+    edges: Ids
+    edge_start: Ids
+    directed: NDArray[np.bool_]
+    owner: Ids | None
+    units: Ids
+    unit_start: Ids
+    roots: Ids
+
+    @classmethod
+    def of(cls, structures: Sequence[Structure]) -> Graphs:
+        """Concatenate structures."""
+        known = _once.get()
+        if known is None:
+            return cls._of(structures)
+        if id(structures) not in known:  # the list is kept, so that no other gets its number
+            known[id(structures)] = structures, cls._of(structures)
+        return known[id(structures)][1]
+
+    @classmethod
+    def _of(cls, structures: Sequence[Structure]) -> Graphs:
+        sizes, listed, directed = list[int](), list[Ids](), list[bool]()
+        owners, roots = list[Ids | None](), list[int]()
+        for each in structures:  # one after the other, as each is somewhere else in memory
+            sizes.append(len(each.nodes))
+            listed.append(each.edges)
+            directed.append(each.directed)
+            owners.append(each.owner)
+            roots.append(-1 if each.root is None else each.root)
+        size, start = np.array(sizes, dtype=np.int64), starts_of(sizes)
+        edges = joined(listed).reshape(-1, 2)
+        counts = np.array([len(each) for each in listed], dtype=np.int64)
+        edges += np.repeat(start[:-1], counts)[:, None]
+        ends = edges, starts_of(counts), np.array(directed, dtype=np.bool_)
+        split = np.array([each is not None for each in owners], dtype=np.bool_)
+        if not split.any():
+            return cls(size, start, *ends, None, size, start, np.array(roots, dtype=np.int64))
+        given, units = [each for each in owners if each is not None], size.copy()
+        units[split] = [len(each) for each in given]
+        unit_start, which = starts_of(units), np.repeat(split, units)
+        owner = np.arange(len(which)) - np.repeat(unit_start[:-1], units)
+        owner[which] = np.concatenate(given)
+        owner += np.repeat(start[:-1], units)
+        return cls(size, start, *ends, owner, units, unit_start, np.array(roots, dtype=np.int64))
+
+    @property
+    def most(self) -> int:
+        """The number of nodes or units of the structure that has most."""
+        return int(max(self.sizes.max(initial=0), self.units.max(initial=0)))
+
+    @computed
+    def lines(self) -> NDArray[np.bool_]:
+        """(g,) whether the nodes of a structure are a path in their order, and each is one unit: a plain sequence."""
+        counts = np.diff(self.edge_start)
+        graph = np.repeat(np.arange(len(counts)), counts)
+        source = np.arange(len(self.edges)) - (self.edge_start[:-1] - self.start[:-1])[graph]
+        wrong = (self.edges[:, 0] != source) | (self.edges[:, 1] != source + 1)
+        right: NDArray[np.bool_] = self.whole & (counts == self.sizes - 1)
+        right[graph[wrong]] = False
+        return right
+
+    @computed
+    def whole(self) -> NDArray[np.bool_]:
+        """(g,) whether each node of a structure is one unit."""
+        if self.owner is None:
+            return np.ones(len(self.sizes), dtype=np.bool_)
+        right: NDArray[np.bool_] = self.units == self.sizes
+        graph = np.repeat(np.arange(len(self.units)), self.units)
+        other = self.owner != np.arange(len(graph)) - (self.unit_start[:-1] - self.start[:-1])[graph]
+        right[graph[other]] = False
+        return right
+
+    @computed
+    def rooted(self) -> Rooted:
+        """The structures as trees whose edges lead away from the root, as far as they are trees."""
+        return Rooted.of(self.start, self.edges, self.edge_start)
+
+    @computed
+    def ways(self) -> Ways:
+        """Where the ways of each pair of nodes to the root meet, if all structures are trees."""
+        return Ways.of(self.start, self.rooted)
+
+    def only(self, kept: NDArray[np.bool_]) -> Graphs:
+        """Some of the structures, those that are marked (g,)."""
+        if kept.all():
+            return self
+        sizes, units, counts = self.sizes[kept], self.units[kept], np.diff(self.edge_start)[kept]
+        start = starts_of(sizes)
+        moved = start[:-1] - self.start[:-1][kept]
+        edges = self.edges.take(np.flatnonzero(np.repeat(kept, np.diff(self.edge_start))), axis=0)
+        edges += np.repeat(moved, counts)[:, None]
+        owner, unit_start = self.owner, start
+        if owner is not None:
+            owner = owner[ranges(self.unit_start[:-1][kept], units)] + np.repeat(moved, units)
+            unit_start = starts_of(units)
+        ends = edges, starts_of(counts), self.directed[kept]
+        return Graphs(sizes, start, *ends, owner, units, unit_start, self.roots[kept])
+
+    @computed
+    def pair_start(self) -> Ids:
+        """(g + 1,) the first pair of nodes of each structure, and P."""
+        return starts_of(np.square(self.sizes))
+
+    @computed
+    def squares(self) -> Ids:
+        """(g + 1,) the first pair of units of each structure, and Q."""
+        return self.pair_start if self.owner is None else starts_of(np.square(self.units))
+
+    @computed
+    def graph(self) -> Ids:
+        """(T,) the structure of each node."""
+        return np.repeat(np.arange(len(self.sizes)), self.sizes)
+
+    @computed
+    def unit_graph(self) -> Ids:
+        """(U,) the structure of each unit."""
+        return np.repeat(np.arange(len(self.units)), self.units)
+
+    def pairs_at(self, query: Ids, key: Ids) -> Ids:
+        """The places of some pairs of nodes of one structure among the P pairs."""
+        graph = self.graph[query]
+        return self.pair_start[graph] + (query - self.start[graph]) * self.sizes[graph] + key - self.start[graph]
+
+    def places(self, rank: Array) -> Ids:
+        """(U,) the place of each unit among those of its structure, read by the rank (T,) of nodes.
+
+        Units of one node are in their order. The ranks of a structure are different numbers.
+        """
+        of_units = self.of_units(rank)
+        order = np.lexsort((of_units, self.unit_graph))
+        places = np.empty(len(order), dtype=np.int64)
+        places[order] = np.arange(len(order)) - np.repeat(self.unit_start[:-1], self.units)
+        return places
+
+    def of_units(self, nodes: Array) -> Array:
+        """From (T, ...) values of nodes to (U, ...) values of units: each unit has the value of its node."""
+        return nodes if self.owner is None else nodes[self.owner]
+
+    def pairs_of_units(self, pairs: Array) -> Array:
+        """From (P, ...) values of pairs of nodes to (Q, ...) values of pairs of units."""
+        if self.owner is None:
+            return pairs
+        squares, split = np.square(self.units), ~self.whole
+        result = np.empty((int(squares.sum()), *pairs.shape[1:]), dtype=pairs.dtype)
+        if not split.all():
+            result[np.repeat(self.whole, squares)] = pairs[np.repeat(self.whole, np.square(self.sizes))]
+        query = np.flatnonzero(np.repeat(split, self.units))
+        graph = np.repeat(np.flatnonzero(split), self.units[split])
+        local = self.owner - np.repeat(self.start[:-1], self.units)
+        row = self.pair_start[graph] + local[query] * self.sizes[graph]  # the first pair of the node of each query
+        first, widths = self.unit_start[graph], self.units[graph]
+        done = starts_of(squares)[graph] + (query - first) * widths
+        for block in blocks(widths, _CELLS):
+            which = np.repeat(row[block], widths[block])
+            which += local[ranges(first[block], widths[block])]
+            result[ranges(done[block], widths[block])] = pairs[which]
+        return result
+
+    def inside(self) -> tuple[Ids, Ids]:
+        """The pairs of different units of one node: their places among the Q pairs of units, and s - t of (t, s)."""
+        if self.owner is None:
+            return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+        count = np.bincount(self.owner, minlength=int(self.start[-1]))
+        first = np.cumsum(count) - count
+        query = np.repeat(np.arange(len(self.owner)), count[self.owner])
+        key = ranges(first[self.owner], count[self.owner])
+        query, key = query[query != key], key[query != key]
+        graph = self.graph[self.owner[query]]
+        place = starts_of(np.square(self.units))[graph] + (query - self.unit_start[graph]) * self.units[graph]
+        return place + key - self.unit_start[graph], key - query
+
+
+def of_units(structure: Structure, nodes: NDArray[Any]) -> NDArray[Any]:
+    """From values per node to values per unit: each unit has the value of its node."""
+    return nodes if structure.owner is None else nodes[structure.owner]
+
+
+def within(structure: Structure, nodes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """From values per pair of nodes to values per pair of units: two units of one node have ``WITHIN + k``."""
+    if structure.owner is None:
+        return nodes
+    owner = structure.owner
+    places = np.arange(len(owner))
+    offset = places[None, :] - places[:, None]
+    same = (owner[:, None] == owner[None, :]) & (offset != 0)
+    return np.where(same, WITHIN + offset, nodes[owner[:, None], owner[None, :]])
+
+
+def places_by(structure: Structure, rank: NDArray[Any]) -> Ids:
+    """(u,) the place of each unit if nodes are read in the order of a rank (n,), and units of a node in their order."""
+    places = np.argsort(np.argsort(of_units(structure, rank), kind="stable"), kind="stable")
+    return places.astype(np.int64)
+
+
+def ranks(structure: Structure) -> Ids:
+    """(n,) the place of each node in reading order, or its number if there is no order.
+
+    Random numbers per node are drawn in this order, so that they do not depend on the numbering of nodes.
+    """
+    return np.arange(structure.size) if structure.order is None else structure.order
+
+
+def ranks_of_all(structures: Sequence[Structure]) -> Ids:
+    """(T,) the ranks of all structures, concatenated; without any order the numbers of nodes over all structures."""
+    if all(each.order is None for each in structures):
+        return np.arange(sum(len(each.nodes) for each in structures))
+    return np.concatenate([*map(ranks, structures), np.zeros(0, dtype=np.int64)])
+
+
+_BLOCK = 1 << 20
+
+
+def finite(numbers: Array) -> tuple[int, int, bool]:
+    """The least and the largest number, except for the largest that the dtype has, and whether that one is there.
+
+    It stands for pairs without a number, so that no array beside it says which pairs have none.
+    """
+    if not numbers.size:
+        return 0, 0, False
+    top = np.iinfo(numbers.dtype).max
+    high = int(numbers.max())
+    if high == top:
+        high = below_top(numbers)
+        return min(int(numbers.min()), high), high, True
+    return int(numbers.min()), high, False
+
+
+def below_top(numbers: Array) -> int:
+    """The largest number, except for the largest that the dtype has, block by block: no copy of all is made."""
+    flat, one = numbers.reshape(-1), numbers.dtype.type(1)  # one more than the largest is the least number of the dtype
+    return max(int((flat[first : first + _BLOCK] + one).max()) for first in range(0, flat.size, _BLOCK)) - 1
+
+
+def clipped(numbers: Array, limit: int | None) -> Array:
+    """The numbers between -limit and limit, in place; those of pairs without a number stay."""
+    low, high, lacking = finite(numbers)
+    if limit is None or limit >= max(high, -low):
+        return numbers
+    there: Any = numbers != np.iinfo(numbers.dtype).max if lacking else True
+    np.minimum(numbers, limit, out=numbers, where=there)
+    return numbers if low >= -limit else np.maximum(numbers, -limit, out=numbers)
+
+
+def index_of_integers(numbers: Array, low: int, high: int) -> Array:
+    """The index of numbers in [low, ..., high, the value of pairs without a number], in place if it is as wide."""
+    top, missing, unsigned = np.iinfo(numbers.dtype).max, high - low + 1, np.dtype(f"u{numbers.itemsize}")
+    if high < top and missing <= np.iinfo(unsigned).max:  # differences fit, and so does the larger one of the top
+        index: Array = numbers.view(unsigned)
+        np.subtract(index, unsigned.type(low % (1 << 8 * numbers.itemsize)), out=index)
+        np.minimum(index, unsigned.type(missing), out=index)
+        return index
+    wide = numbers.astype(np.int64) - low
+    wide[numbers == top] = missing
+    found: Array = wide.astype(np.min_scalar_type(missing))
+    return found
+
+
+def known(numbers: Array, most: int) -> tuple[Ids, Array]:
+    """The values and the index of numbers from 0 to ``most`` - 1: all of them, or those that occur if they are many."""
+    if most <= 1 << 8:
+        return np.arange(most), numbers
+    seen = np.zeros(most, dtype=np.bool_)
+    seen[numbers] = True
+    values = np.flatnonzero(seen)
+    place = np.empty(most, dtype=np.min_scalar_type(len(values)))
+    place[values] = np.arange(len(values))
+    return values, place[numbers]
+
+
+def column_of_integers(graphs: Graphs, numbers: Array, within: bool = True, also: Array | None = None) -> Column:
+    """From flat numbers (P,) of pairs of nodes to the column of pairs of units.
+
+    Args:
+        graphs: the structures.
+        numbers: in a signed or unsigned dtype, whose largest number stands for ``UNREACHABLE``.
+        within: whether two units of one node have ``WITHIN + k``, or the number of their node.
+        also: other numbers that are to be among the values, which begin with consecutive ones.
+    """
+    low, high, lacking = finite(numbers)
+    if also is not None:
+        low, high = min(low, int(also.min())), max(high, int(also.max()))
+    values = np.arange(low, high + 1)
+    if lacking:
+        values = np.append(values, UNREACHABLE)
+    index = graphs.pairs_of_units(index_of_integers(numbers, low, high))
+    places, offsets = graphs.inside() if within else (np.zeros(0, dtype=np.int64),) * 2
+    if len(places):
+        first, most = len(values), int(offsets.max())
+        values = np.append(values, WITHIN + np.delete(np.arange(-most, most + 1), most))  # 0 is no other unit
+        index = index.astype(_narrowest(values), copy=False)
+        index[places] = offsets + first + most - (offsets > 0)
+    return Column(graphs.units, values, index.astype(_narrowest(values), copy=False), graphs.squares)
+
+
+def _narrowest(values: Array) -> np.dtype[Any]:
+    return np.min_scalar_type(max(len(values) - 1, 0))
+
+
+class OwnValues:
+    """Gathers the values of all structures, some structures of one size at a time.
+
+    Args:
+        graphs: the structures.
+        missing: the value of all pairs that have none of their own, such as those that no path joins.
+    """
+
+    def __init__(self, graphs: Graphs, missing: Array) -> None:
+        self.graphs, self.missing = graphs, missing
+        self.index = np.empty(int(graphs.pair_start[-1]), dtype=np.uint32)
+        self.parts: list[list[Array]] = [[] for _ in graphs.sizes]
+
+    def add(self, members: Ids, values: Array, there: NDArray[np.bool_]) -> None:
+        """Add b structures of n nodes.
+
+        Args:
+            members: (b,) which structures.
+            values: (b, n n, ...) of their pairs of nodes.
+            there: (b, n n) which pairs have a value of their own.
+        """
+        pairs = there.shape[1]
+        number = np.cumsum(there, axis=1, dtype=np.uint32)
+        counts = number[:, -1:].copy()
+        number -= 1
+        np.copyto(number, counts, where=~there)
+        kept = values.reshape(-1, *values.shape[2:])
+        kept = kept if there.all() else kept.take(np.flatnonzero(there), axis=0)
+        first = 0
+        for each, graph, count in zip(number, members.tolist(), counts[:, 0].tolist(), strict=True):
+            start = self.graphs.pair_start[graph]
+            self.index[start : start + pairs] = each
+            self.parts[graph] = [kept[first : first + count], self.missing[None][: pairs - count]]
+            first += count
+
+    def column(self) -> Column:
+        """The column, of pairs of units."""
+        counts = [sum(map(len, parts)) for parts in self.parts]
+        nothing = np.zeros((0, *self.missing.shape), dtype=self.missing.dtype)
+        values = np.concatenate([nothing, *(part for parts in self.parts for part in parts)])
+        return column_of(self.graphs, values, self.index, counts)
+
+
+def column_of(graphs: Graphs, values: Array, index: Array, counts: Any) -> Column:
+    """From the values of each structure in turn, the flat index of pairs of nodes among them, and their number (g,)."""
+    of_units = narrow(graphs.pairs_of_units(index))
+    return Column(graphs.units, values, of_units, starts_of(np.square(graphs.units)), row_starts=starts_of(counts))

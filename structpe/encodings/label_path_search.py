@@ -1,0 +1,584 @@
+"""The smallest label sequence of a shortest path of each pair of nodes, of many graphs at once.
+
+Breadth-first searches from all nodes, ignoring directions of edges. A search carries the number of the sequence that
+leads to each node, so that none is written out before all are known: sequences are the nodes of a trie, each a shorter
+sequence and one more symbol. Shapes: g structures, T nodes, P pairs of nodes, m steps (edges in both directions), s
+nodes of a trie.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, count, repeat
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from structpe.encodings.columns import blocks, narrow, ranges, starts_of
+from structpe.encodings.compiled import compiled, fast
+from structpe.encodings.graphs import Graphs
+from structpe.errors import EncodingError
+from structpe.structure import Ids, Structure
+
+__all__ = [
+    "FIRST_STEP",
+    "SELF",
+    "TOO_LONG",
+    "UNKNOWN",
+    "UNREACHED",
+    "Paths",
+    "Walks",
+    "check_memory",
+    "labels_of",
+    "search",
+    "walk",
+]
+
+
+_MOST = 1 << 27
+"""The largest number of symbols in all sequences: 1 GiB."""
+
+UNKNOWN, SELF, UNREACHED, TOO_LONG, FIRST_STEP = range(5)
+"""Symbols: a step with an unknown label, then three that represent a whole path; steps follow, two per label."""
+
+
+@dataclass(frozen=True, eq=False)
+class Walks:
+    """The shortest paths of a list of structures.
+
+    Attributes:
+        paths: (p, L) the distinct paths of all structures, each a sequence of symbols, padded with -1. The rows 0, 1, 2
+            are the paths "self", "unreachable" and "too long".
+        rows: per structure (n, n, k) integers: rows of the shortest paths of each pair, padded with -1.
+    """
+
+    paths: Ids
+    rows: list[Ids]
+
+
+def labels_of(structures: Sequence[Structure]) -> tuple[str, ...]:
+    """The distinct relation labels, sorted; the label of an unlabelled edge is the empty string."""
+    found = {label for s in structures for label in s.relations}
+    if any(len(s.edges) and not s.relations for s in structures):
+        found.add("")
+    return tuple(sorted(found))
+
+
+def walk(structures: Sequence[Structure], labels: Mapping[str, int], limit: int | None, cut: bool, most: int) -> Walks:
+    """The label sequences of the shortest paths between all pairs of nodes.
+
+    A breadth-first search from all nodes of all structures at once. Of the shortest paths of a pair, those with the
+    smallest sequences of symbols are kept, so that the choice does not depend on the numbering of nodes.
+
+    Args:
+        structures: the graphs.
+        labels: number of each known label.
+        limit: length of the longest path that is kept whole.
+        cut: whether to cut longer paths after ``limit`` steps; otherwise they are the path "too long".
+        most: largest number of paths per pair. Paths through different nodes count separately, even if their labels
+            are the same.
+
+    Raises:
+        EncodingError: the sequences would not fit into memory.
+    """
+    graph = _Union(structures, labels)
+    rows = np.full((graph.pairs, most), -1)
+    rows[:, 0] = UNREACHED - SELF
+    front, prefixes, first = graph.start(), np.zeros((1, 0), dtype=np.int64), 0
+    tables: list[Ids] = []
+    rows[front.pair, 0] = 0
+    for length in count(1):
+        if limit is not None and length == limit + 1 and not cut:
+            front, first, most = _Front(front.node, front.pair, front.pair * 0, front.place), TOO_LONG - SELF, 1
+        front, keys = graph.step(front, most, limit is None or length <= limit)
+        if not len(front.node):
+            return Walks(_stack(tables), graph.split(rows))
+        if keys is not None:
+            first = 3 if not tables else first + len(prefixes)
+            prefixes = np.c_[prefixes[keys // graph.symbols], keys % graph.symbols]
+            tables.append(prefixes)
+            check_memory(sum(map(len, tables)), length)
+        rows[front.pair, front.place] = first + front.path
+    raise AssertionError("unreachable")
+
+
+@dataclass(frozen=True, eq=False)
+class _Front:
+    """The paths of one length, one entry each: the pair they join, and which of that pair's paths they are.
+
+    Attributes:
+        node: the last node of the path, numbered over all structures.
+        pair: number of the pair (source, node).
+        path: number of its sequence of symbols among those of this length, in their lexicographic order.
+        place: 0 for the pair's first path, 1 for the second, ...
+    """
+
+    node: Ids
+    pair: Ids
+    path: Ids
+    place: Ids
+
+
+class _Union:
+    """The disjoint union of the structures, each edge with the symbols of both directions."""
+
+    def __init__(self, structures: Sequence[Structure], labels: Mapping[str, int]) -> None:
+        self.sizes = np.array([s.size for s in structures])
+        self.symbols = FIRST_STEP + 2 * len(labels)
+        first = np.cumsum(self.sizes) - self.sizes
+        ends = np.concatenate([s.edges + at for s, at in zip(structures, first, strict=True)])
+        down = np.concatenate([_symbols_of(s, labels) for s in structures])
+        up = np.concatenate([np.full(len(s.edges), int(s.directed)) for s in structures]) * (down != UNKNOWN) + down
+        source = np.concatenate([ends[:, 0], ends[:, 1]])
+        order = np.argsort(source, kind="stable")
+        self.target = np.concatenate([ends[:, 1], ends[:, 0]])[order]
+        self.symbol = np.concatenate([down, up])[order]
+        self.degree = np.bincount(source, minlength=int(self.sizes.sum()))
+        self.edge = np.cumsum(self.degree) - self.degree
+        self.local = np.arange(len(self.degree)) - np.repeat(first, self.sizes)
+        self.pairs = int((self.sizes**2).sum())
+        self.seen = np.zeros(self.pairs, dtype=bool)
+
+    def start(self) -> _Front:
+        """The empty path of each node. Marks these pairs as seen."""
+        nodes = np.arange(len(self.degree))
+        row = np.cumsum(np.repeat(self.sizes, self.sizes)) - np.repeat(self.sizes, self.sizes)
+        pair = row + self.local
+        self.seen[pair] = True
+        return _Front(nodes, pair, nodes * 0, nodes * 0)
+
+    def step(self, front: _Front, most: int, named: bool) -> tuple[_Front, Ids | None]:
+        """Extend all paths by one edge to pairs not seen yet, up to ``most`` per pair; the smallest ones if ``named``.
+
+        Returns:
+            The paths; and, if named, prefix * symbols + symbol of each distinct sequence.
+        """
+        degree = self.degree[front.node]
+        old = np.repeat(np.arange(len(degree)), degree)
+        edge = np.arange(len(old)) + np.repeat(self.edge[front.node] - (np.cumsum(degree) - degree), degree)
+        node = self.target[edge]
+        pair = front.pair[old] - self.local[front.node[old]] + self.local[node]
+        fresh = ~self.seen[pair]
+        old, edge, node, pair = old[fresh], edge[fresh], node[fresh], pair[fresh]
+        path = front.path[old] * self.symbols + self.symbol[edge] if named else front.path[old]
+        order = np.lexsort((path, pair))
+        node, pair, path = node[order], pair[order], path[order]
+        place = _places(pair)
+        few = place < most
+        node, pair, path, place = node[few], pair[few], path[few], place[few]
+        self.seen[pair] = True
+        if not named:
+            return _Front(node, pair, path, place), None
+        keys, path = np.unique(path, return_inverse=True)
+        return _Front(node, pair, path, place), keys
+
+    def split(self, rows: Ids) -> list[Ids]:
+        """The rows of each structure, (n, n, k)."""
+        parts = np.split(rows, np.cumsum(self.sizes**2)[:-1])
+        return [part.reshape(n, n, -1) for part, n in zip(parts, self.sizes, strict=True)]
+
+
+def check_memory(paths: int, length: int) -> None:
+    """Check that so many sequences of so many symbols fit into memory.
+
+    Raises:
+        EncodingError: they do not.
+    """
+    if paths * length > _MOST:
+        raise EncodingError(
+            f"the shortest paths have {paths:,} different sequences of labels, of up to {length} steps and more, which "
+            f"do not fit into memory; give a limit of the number of steps, such as limit=8, or smaller graphs"
+        )
+
+
+def _symbols_of(structure: Structure, labels: Mapping[str, int]) -> Ids:
+    """(e,) symbol of each edge in its direction."""
+    names = structure.relations or ("",) * len(structure.edges)
+    numbers = np.array([labels.get(name, -1) for name in names], dtype=np.int64)
+    return np.where(numbers < 0, UNKNOWN, FIRST_STEP + 2 * numbers)
+
+
+def _places(groups: Ids) -> Ids:
+    """0, 1, 2, ... within each run of equal numbers."""
+    if not len(groups):
+        return groups
+    starts = np.r_[True, groups[1:] != groups[:-1]]
+    places = np.arange(len(groups))
+    return places - np.maximum.accumulate(np.where(starts, places, 0))
+
+
+def _stack(tables: Sequence[Ids]) -> Ids:
+    """Stack the three special paths and the tables, each of which has one more column than the one before."""
+    width = tables[-1].shape[1] if tables else 1
+    whole = np.array([[SELF], [UNREACHED], [TOO_LONG]])
+    return np.concatenate([np.pad(t, [(0, 0), (0, width - t.shape[1])], constant_values=-1) for t in (whole, *tables)])
+
+
+Array = NDArray[Any]
+
+_EMPTY, _NONE, _LONG, _FIRST = range(4)
+"""Nodes of every trie: the empty sequence, that of a node and itself; no path; a path that is too long; others."""
+
+_PAIRS = 1 << 18  # of the graphs that NumPy searches together: fewer take more calls, more do not stay in the cache
+_CELLS = 1 << 18  # of an index, renumbered at a time
+_FEW = 32  # numbers that are sorted as they come
+_ROOM = 1 << 12  # nodes for which a trie has room at first
+_MIX = 0x1E3779B97F4A7C15  # spreads the keys of the hash table
+
+
+@dataclass(frozen=True, eq=False)
+class Paths:
+    """The sequence of each pair of units.
+
+    Attributes:
+        table: (r, L) distinct sequences of symbols, padded with -1, by length, then by symbols, in the narrowest signed
+            dtype. Each is that of a pair.
+        parent: (r,) the row of each sequence without its last symbol; -1 if that is empty, or is not in the table.
+        index: the row of each pair, flat, in the narrowest unsigned dtype.
+    """
+
+    table: Array
+    parent: Ids
+    index: Array
+
+
+@dataclass(frozen=True, eq=False)
+class _Found:
+    """The sequences of some structures.
+
+    Attributes:
+        index: (P,) the node of the trie for each pair of nodes.
+        trie: (3, s) of each node: that of the sequence without the last symbol; the last symbol; the number of symbols.
+            The first three have their own number as symbol, and no others.
+    """
+
+    index: Array
+    trie: Array
+
+
+def search(
+    graphs: Graphs, structures: Sequence[Structure], labels: Mapping[str, int], limit: int | None, cut: bool
+) -> Paths:
+    """Of the shortest paths of each pair, the smallest sequence of symbols; see :class:`structpe.encodings.LabelPath`.
+
+    Args:
+        graphs: the structures.
+        structures: the same, with their labels.
+        labels: number of each known label.
+        limit: length of the longest path that is kept whole.
+        cut: whether to cut longer paths after ``limit`` steps; otherwise they are the path "too long".
+
+    Raises:
+        EncodingError: the sequences would not fit into memory.
+    """
+    if not structures:
+        return Paths(np.zeros((0, 1), dtype=np.int8), np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.uint8))
+    steps = _Steps.of(graphs, _symbols(structures, labels), FIRST_STEP + 2 * len(labels))
+    longest = int(graphs.sizes.max()) if limit is None else limit
+    found = [_compiled(graphs, steps, longest, cut)] if fast() else [*_in_parts(graphs, steps, longest, cut)]
+    indices, tries = [each.index for each in found], [each.trie for each in found]
+    del found
+    first = starts_of([trie.shape[1] for trie in tries])
+    special = np.array([True, *(any((index == node).any() for index in indices) for node in (_NONE, _LONG))])
+    row, table, above = _rows(tries, special, steps.symbols)
+    rows = np.split(row, first[1:-1])
+    index = np.concatenate([_renumbered(part, own) for part, own in zip(indices, rows, strict=True)])
+    return _in_use(Paths(table, above, index), graphs)
+
+
+def _renumbered(index: Array, row: Array) -> Array:
+    """row[index]; in the memory of the index where both have the same width."""
+    result = index if index.itemsize == row.itemsize else np.empty(len(index), dtype=row.dtype)
+    if fast():
+        _take(index, row, result)
+        return result
+    for first in range(0, len(index), _CELLS):  # NumPy converts an index to eight bytes each
+        result[first : first + _CELLS] = row[index[first : first + _CELLS]]
+    return result
+
+
+@compiled
+def _take(index: Array, row: Array, result: Array) -> None:
+    for pair in range(len(index)):
+        result[pair] = row[index[pair]]
+
+
+@dataclass(frozen=True, eq=False)
+class _Steps:
+    """The steps from each node.
+
+    Attributes:
+        first: (T + 1,) the first step from each node, and m.
+        step: (m,) symbol << bits | target, those from one node together; targets count within a structure.
+        bits: as many as the largest target needs.
+        symbols: number of symbols.
+    """
+
+    first: Ids
+    step: Ids
+    bits: int
+    symbols: int
+
+    @classmethod
+    def of(cls, graphs: Graphs, down: Ids, symbols: int) -> _Steps:
+        """From the symbol of each edge in its direction."""
+        counts = np.diff(graphs.edge_start)
+        source, target = np.ascontiguousarray(graphs.edges.T)
+        base, up = np.repeat(graphs.start[:-1], counts), down + (np.repeat(graphs.directed, counts) & (down != UNKNOWN))
+        bits = int(graphs.sizes.max(initial=1)).bit_length()
+        step = np.concatenate([down << bits | target - base, up << bits | source - base])
+        nodes, steps = int(graphs.start[-1]), len(step)
+        rows = csr_array((step, (np.concatenate([source, target]), np.arange(steps))), shape=(nodes, max(steps, 1)))
+        return cls(rows.indptr.astype(np.int64), rows.data, bits, symbols)
+
+
+def _symbols(structures: Sequence[Structure], labels: Mapping[str, int]) -> Ids:
+    """(E,) symbol of each edge in its direction."""
+    known = {label: FIRST_STEP + 2 * number for label, number in labels.items()}
+    names = chain.from_iterable(each.relations or repeat("", len(each.edges)) for each in structures)
+    total = sum(len(each.edges) for each in structures)
+    return np.fromiter(map(known.get, names, repeat(UNKNOWN)), dtype=np.int64, count=total)
+
+
+def _rows(tries: list[Array], special: NDArray[np.bool_], symbols: int) -> tuple[Array, Array, Ids]:
+    """The row of each node, one trie after the other, the table, and the parent of each of its rows.
+
+    Equal sequences have one row.
+
+    Args:
+        tries: they are taken out of the list, so that they do not stay in memory beside the table.
+        special: which of the first three nodes have a row.
+        symbols: number of symbols.
+    """
+    first = starts_of([trie.shape[1] for trie in tries])
+    parent = np.concatenate([trie[0] + at for trie, at in zip(tries, first, strict=False)])
+    symbol, depth = np.concatenate([trie[1:] for trie in tries], axis=1)
+    tries.clear()
+    row = np.where(depth == 0, (np.cumsum(special) - 1)[np.minimum(symbol, _LONG)], 0)
+    by_depth = np.argsort(depth.astype(np.uint16), kind="stable")  # counted, not compared, as there are two bytes
+    levels = np.split(by_depth, np.cumsum(np.bincount(depth))[:-1])[1:]
+    ends, keys = [_EMPTY, int(special.sum())], []
+    for members in levels:
+        key = (row[parent[members]] - ends[-2]) * symbols + symbol[members]
+        mine, where = np.unique(narrow(key), return_inverse=True)
+        row[members] = ends[-1] + where
+        ends.append(ends[-1] + len(mine))
+        keys.append(mine.astype(np.int64))
+    check_memory(ends[-1], len(levels))
+    table = np.full((ends[-1], max(len(levels), 1)), -1, dtype=np.min_scalar_type(-symbols))
+    table[: ends[1], 0] = np.array([SELF, UNREACHED, TOO_LONG])[special]
+    above = np.full(len(table), -1)
+    for length, mine in enumerate(keys):
+        of_level = table[ends[length + 1] : ends[length + 2]]
+        of_level[:, :length] = table[ends[length] : ends[length + 1], :length][mine // symbols]
+        of_level[:, length] = mine % symbols
+        above[ends[length + 1] : ends[length + 2]] = ends[length] + mine // symbols if length else -1
+    return narrow(row), table, above
+
+
+def _in_use(paths: Paths, graphs: Graphs) -> Paths:
+    """From pairs of nodes to pairs of units, without the rows that none has."""
+    if graphs.owner is None:
+        return paths
+    index, used = graphs.pairs_of_units(paths.index), np.zeros(len(paths.table), dtype=np.bool_)
+    for first in range(0, len(index), _CELLS):
+        used[index[first : first + _CELLS]] = True
+    row, table = np.cumsum(used) - 1, paths.table[used]
+    above = paths.parent[used]
+    above = np.where((above >= 0) & used[above], row[above], -1)
+    longest = int((table >= 0).any(axis=0).sum())
+    return Paths(table[:, :longest], above, _renumbered(index, narrow(row)))
+
+
+def _compiled(graphs: Graphs, steps: _Steps, longest: int, cut: bool) -> _Found:
+    """By one search after the other, which write into one trie."""
+    of_graphs = graphs.start, graphs.graph, graphs.pair_start
+    index = np.full(int(graphs.pair_start[-1]), _NONE, dtype=np.uint16)
+    trie = np.zeros((3, _ROOM), dtype=np.int32)  # parent, symbol, depth
+    trie[1, :_FIRST] = range(_FIRST)
+    source, used = 0, _FIRST
+    while True:
+        slots = np.full(2 * trie.shape[1], -1, dtype=np.int32)
+        _fill(slots, trie, used, steps.symbols)
+        source, used = _search(
+            source,
+            used,
+            *of_graphs,
+            steps.first,
+            steps.step,
+            steps.bits,
+            longest,
+            cut,
+            steps.symbols,
+            index,
+            trie,
+            slots,
+        )
+        if source == len(graphs.graph):
+            return _Found(index, trie[:, :used])
+        trie = np.concatenate([trie, np.zeros_like(trie)], axis=1)
+        if trie.shape[1] > 1 << 16:
+            index = index.astype(np.uint32, copy=False)
+
+
+@compiled
+def _fill(slots: Array, trie: Array, used: int, symbols: int) -> None:
+    for node in range(_FIRST, used):
+        slot = ((trie[0, node] * symbols + trie[1, node]) * _MIX >> 32) & (len(slots) - 1)
+        while slots[slot] >= 0:
+            slot = (slot + 1) & (len(slots) - 1)
+        slots[slot] = node
+
+
+@compiled
+def _search(
+    source: int,
+    used: int,
+    start: Ids,
+    graph: Ids,
+    pair_start: Ids,
+    first: Ids,
+    step: Ids,
+    bits: int,
+    longest: int,
+    cut: bool,
+    symbols: int,
+    index: Array,
+    trie: Array,
+    slots: Array,
+) -> tuple[int, int]:
+    """From ``source`` on, while there is room: the next source, and how many nodes the trie has.
+
+    Nodes of a level are visited in the order of their sequences. Those with the same sequence are one group, whose
+    steps are sorted: so the first to reach a node reaches it by the smallest sequence.
+    """
+    low, most = (1 << bits) - 1, len(slots) - 1
+    queue, number, keys = np.empty(low + 1, np.int64), np.empty(low + 1, np.int64), np.empty(len(step), np.int64)
+    while source < len(graph) and used + len(queue) <= trie.shape[1]:
+        a, n = start[graph[source]], start[graph[source] + 1] - start[graph[source]]
+        row = index[pair_start[graph[source]] + (source - a) * n :][:n]
+        row[source - a], queue[0], number[0] = _EMPTY, source, _EMPTY
+        done, filled, end, length = 0, 1, 1, 0
+        while done < filled:
+            if done == end:
+                end, length = filled, length + 1
+            group, last, some = number[done], done, 0
+            while last < end and number[last] == group:
+                for p in range(first[queue[last]], first[queue[last] + 1]):
+                    if row[step[p] & low] == _NONE:
+                        place, some = some, some + 1
+                        while 0 < place < _FEW and keys[place - 1] > step[p]:
+                            keys[place] = keys[place - 1]
+                            place -= 1
+                        keys[place] = step[p]
+                last += 1
+            if some > _FEW:
+                keys[:some].sort()
+            done, child, before = last, -1, -1
+            for key in keys[:some]:
+                target, symbol = key & low, key >> bits
+                if row[target] != _NONE:  # reached by another of these steps
+                    continue
+                if length >= longest:
+                    child = group if cut else _LONG
+                elif symbol != before:
+                    before, slot = symbol, ((group * symbols + symbol) * _MIX >> 32) & most
+                    while slots[slot] >= 0 and (trie[0, slots[slot]] != group or trie[1, slots[slot]] != symbol):
+                        slot = (slot + 1) & most
+                    if slots[slot] < 0:
+                        trie[0, used], trie[1, used], trie[2, used] = group, symbol, length + 1
+                        slots[slot], used = used, used + 1
+                    child = slots[slot]
+                row[target], queue[filled], number[filled], filled = child, a + target, child, filled + 1
+        source += 1
+    return source, used
+
+
+def _in_parts(graphs: Graphs, steps: _Steps, longest: int, cut: bool) -> Iterator[_Found]:
+    """By searches from all nodes of some graphs at once, level by level; each part has a trie of its own."""
+    for part in blocks(np.square(graphs.sizes), _PAIRS):
+        yield _Levels.of(graphs, steps, part).search(longest, cut)
+
+
+@dataclass(frozen=True, eq=False)
+class _Levels:
+    """The searches of some graphs.
+
+    Attributes:
+        steps: the steps from each node.
+        base: (T,) the first node of the graph of each.
+        nodes: (t,) the nodes of these graphs.
+        origin: (t,) the pair of each of them with the first node of its graph, among the pairs of these graphs.
+        pairs: number of pairs.
+    """
+
+    steps: _Steps
+    base: Ids
+    nodes: Ids
+    origin: Ids
+    pairs: int
+
+    @classmethod
+    def of(cls, graphs: Graphs, steps: _Steps, part: slice) -> _Levels:
+        begin = graphs.pair_start[part.start]
+        nodes, base = np.arange(graphs.start[part.start], graphs.start[part.stop]), graphs.start[graphs.graph]
+        graph = graphs.graph[nodes]
+        origin = graphs.pair_start[graph] - begin + (nodes - base[nodes]) * graphs.sizes[graph]
+        return cls(steps, base, nodes, origin, int(graphs.pair_start[part.stop] - begin))
+
+    def search(self, longest: int, cut: bool) -> _Found:
+        """All levels. A front has the node, the origin of the source, and the rank of the sequence, of each pair."""
+        symbols, node, origin, rank = self.steps.symbols, self.nodes, self.origin, np.zeros_like(self.nodes)
+        number, best = np.full(self.pairs, _NONE, dtype=np.int32), np.empty(self.pairs, dtype=np.int64)
+        number[origin + node - self.base[node]] = _EMPTY
+        first, used, trie = _EMPTY, _FIRST, [np.stack([[0, 0, 0], range(_FIRST), [0, 0, 0]])]
+        for length in range(1, int(self.pairs) + 1):
+            old, pair, step = self._onward(node, origin, number)
+            if not len(old):
+                break
+            named = length <= longest
+            key = rank[old] * symbols + (step >> self.steps.bits) if named else rank[old]
+            won = _smallest(pair, key, best, number)
+            old, pair, step, rank = old[won], pair[won], step[won], key[won]
+            if named:
+                keys, rank = _ranked(rank)
+                trie.append(np.stack([first + keys // symbols, keys % symbols, np.full_like(keys, length)]))
+                first, used = used, used + len(keys)
+            number[pair] = first + rank if named or cut else _LONG
+            node, origin = self.base[node[old]] + (step & ((1 << self.steps.bits) - 1)), origin[old]
+        return _Found(narrow(number), np.concatenate(trie, axis=1).astype(np.int32))
+
+    def _onward(self, node: Ids, origin: Ids, number: Array) -> tuple[Ids, Ids, Ids]:
+        """The steps to pairs without a number: index of the front, pair, and step, of each."""
+        begin = self.steps.first[node]
+        degree = self.steps.first[node + 1] - begin
+        step = self.steps.step[ranges(begin, degree)]
+        pair = np.repeat(origin, degree) + (step & ((1 << self.steps.bits) - 1))
+        fresh = np.flatnonzero(number[pair] == _NONE)
+        return np.repeat(np.arange(len(node)), degree)[fresh], pair[fresh], step[fresh]
+
+
+def _smallest(pair: Ids, key: Ids, best: Ids, place: Array) -> Ids:
+    """One entry of each pair, with its smallest key. Both matrices of pairs are for notes."""
+    best[pair] = key
+    lower = np.flatnonzero(best[pair] > key)
+    while len(lower):
+        best[pair[lower]] = key[lower]
+        lower = lower[best[pair[lower]] > key[lower]]
+    won = np.flatnonzero(best[pair] == key)
+    place[pair[won]] = np.arange(len(won))
+    once: Ids = won[place[pair[won]] == np.arange(len(won))]
+    return once
+
+
+def _ranked(keys: Ids) -> tuple[Ids, Ids]:
+    """The distinct keys, ascending, and the index of each."""
+    most = int(keys.max()) + 1
+    if most > 8 * len(keys):
+        return np.unique(keys, return_inverse=True)
+    there = np.zeros(most, dtype=np.bool_)  # counting is faster than sorting
+    there[keys] = True
+    return np.flatnonzero(there), (np.cumsum(there) - 1)[keys]

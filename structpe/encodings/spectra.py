@@ -1,0 +1,491 @@
+"""Lowest eigenpairs of the normalised Laplacians of many graphs, with signs that do not depend on the order of nodes.
+
+Sylvester's law of inertia: if A - bound I = M D M^T with D diagonal, the number of negative entries of D is the number
+of eigenvalues of A below the bound. This shows whether an iterative search has missed eigenvalues. Shapes: b graphs of
+one size, c nodes each, m eigenvectors.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Self, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import eigh
+from scipy.sparse import csr_array, diags_array, eye_array
+from scipy.sparse.csgraph import reverse_cuthill_mckee
+from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, SuperLU, eigsh, splu
+from threadpoolctl import ThreadpoolController
+
+from structpe.encodings import device
+from structpe.encodings.base import Column, Encoding, check_matrices
+from structpe.encodings.components import adjacencies, parts
+from structpe.encodings.graphs import Graphs
+from structpe.structure import Ids, Structure
+
+__all__ = [
+    "Elimination",
+    "Factors",
+    "NotConverged",
+    "TooLong",
+    "below",
+    "canonical_signs",
+    "eigenpairs",
+    "laplacians",
+    "lowest_dense",
+    "lowest_sparse",
+    "per_unit",
+    "plain_laplacians",
+    "plain_sparse_laplacian",
+    "sparse_laplacian",
+]
+
+
+Floats = NDArray[np.float64]
+
+_FEW = 0.02  # if a smaller share of the nodes are leaves, removing them is not worth the time
+_LIGHT = 16
+_PROBES = 3
+
+
+@dataclass(frozen=True, eq=False)
+class Elimination:
+    """The order in which the rows of a symmetric matrix are eliminated, and the cost.
+
+    Rows with one other entry, leaves of the graph, come first, since they add no entries; then the leaves of the rest.
+    The remaining rows are in reverse Cuthill-McKee order.
+
+    Attributes:
+        order: (c,) rows.
+        entries: an upper bound of the entries of the factor; nearly reached if all nodes are near to each other.
+        light: whether this is not much more than the number of entries of the matrix.
+    """
+
+    order: Ids
+    entries: int
+    light: bool
+
+    @classmethod
+    def of(cls, matrix: csr_array) -> Self:
+        """Find the order for a matrix."""
+        rest = csr_array(abs(matrix) + eye_array(matrix.shape[0]))  # a row of zeros has an entry too
+        rows, taken, entries = np.arange(matrix.shape[0]), [], 0
+        while (leaves := np.diff(rest.indptr) <= 2).sum() > _FEW * len(leaves):
+            taken.append(rows[leaves])
+            entries += 2 * int(leaves.sum())
+            rest, rows = csr_array(rest[~leaves][:, ~leaves]), rows[~leaves]
+        if len(rows):
+            last, more = _banded(rest)
+            taken, entries = [*taken, rows[last]], entries + more
+        return cls(np.concatenate(taken), entries, entries <= _LIGHT * (matrix.nnz + matrix.shape[0]))
+
+    def factors(self, matrix: csr_array) -> Factors:
+        """Decompose a matrix with this pattern, with pivots from its diagonal.
+
+        Raises:
+            RuntimeError: a pivot is exactly 0.
+        """
+        # SuperLU's own order has fewer entries, but takes quadratic time if one row has very many.
+        kind = "NATURAL" if self.light else "MMD_AT_PLUS_A"
+        sorted_rows = matrix[self.order][:, self.order].tocsc()
+        found = splu(sorted_rows, permc_spec=kind, diag_pivot_thresh=0.0, options={"SymmetricMode": True})
+        return Factors(sorted_rows, found, self.order)
+
+
+@dataclass(frozen=True, eq=False)
+class Factors:
+    """L U of a symmetric matrix: U = D L^T.
+
+    Attributes:
+        matrix: the matrix, with rows in the order of elimination.
+        found: the factors.
+        order: (c,) rows.
+    """
+
+    matrix: csr_array
+    found: SuperLU
+    order: Ids
+
+    def solve(self, x: Floats) -> Floats:
+        """A^-1 x for (c,) x."""
+        result = np.empty_like(x)
+        result[self.order] = self.found.solve(x[self.order])
+        return result
+
+    def negative(self) -> int | None:
+        """Number of negative pivots; None if some pivots were not taken from the diagonal and mean nothing."""
+        pivots = self.found.U.diagonal()
+        if (self.found.perm_r != self.found.perm_c).any() or not np.isfinite(pivots).all():
+            return None
+        return int((pivots < 0).sum())
+
+    def error(self) -> float:
+        """An estimate of |E|, E = A - L U, which bounds errors of eigenvalues: E |E x|^2 = |E|^2 for x ~ N(0, 1)."""
+        drawn = np.random.default_rng(0).standard_normal((self.matrix.shape[0], _PROBES))
+        made = (self.found.L @ (self.found.U @ drawn[np.argsort(self.found.perm_c)]))[self.found.perm_r]
+        return float(np.linalg.norm(self.matrix @ drawn - made, axis=0).max())
+
+
+def below(matrix: csr_array, elimination: Elimination, bound: float, margin: float) -> int | None:
+    """Number of eigenvalues of a symmetric matrix below a bound that is at least ``margin`` from all of them.
+
+    Returns:
+        The number, or None if rounding errors of the decomposition exceed the margin.
+    """
+    try:
+        factors = elimination.factors(csr_array(matrix - bound * eye_array(matrix.shape[0])))
+    except RuntimeError:
+        return None
+    return factors.negative() if factors.error() < margin else None
+
+
+def _banded(matrix: csr_array) -> tuple[Ids, int]:
+    """An order in which entries are near the diagonal, and the number of places from the first entry of each row on."""
+    order = reverse_cuthill_mckee(matrix, symmetric_mode=True).astype(np.int64)
+    place = np.argsort(order)
+    lowest = np.minimum.reduceat(place[matrix.indices], matrix.indptr[:-1])
+    return order, int(np.maximum(place - lowest, 0).sum())
+
+
+Operator: TypeAlias = LinearOperator | csr_array
+
+_SAME = 1e-6  # entries of eigenvectors that differ by less are equal: well above rounding
+_RESIDUAL = 1e-5
+_TOLERANCE = 3e-6
+_TOLERANCE_INVERSE = 1e-10  # eigenvalues of long paths differ by as little, and the inverse finds them in few steps
+_ROUGH = 1e-3  # of the search for eigenvectors that are missing, where it shows that the largest left is too small
+_RESTARTS = 100
+_SOME = 64  # number of nodes from which on a few eigenvectors are found faster than all
+_MOST_ENTRIES = 1 << 28  # of a decomposition: 2 GiB
+_MARGINS = (1e-11, 1e-9, 1e-7, 1e-5)
+_ATTEMPTS = 4
+_COUNTED = 1 << 27  # most multiplications of a decomposition that only counts eigenvalues: some 20 ms
+_BASIS, _BASIS_INVERSE = 24, 20  # smallest number of vectors; the inverse needs fewer, as its eigenvalues are separated
+_PASSES = 1000  # multiplications by the matrix until convergence
+_SECONDS_ENTRY, _SECONDS_BASIS = 10e-9, 2e-9  # per multiplication: for an entry of the matrix, of a vector of the basis
+_SHIFT = 1e-3  # makes the Laplacian regular; small, so that the inverse separates the lowest eigenvalues
+
+
+class NotConverged(ArithmeticError):
+    """An iterative solver did not find eigenvectors to the tolerance."""
+
+
+class TooLong(Exception):
+    """The computation would take longer than allowed."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(seconds)
+        self.seconds = seconds
+
+
+def laplacians(adjacency: NDArray[np.bool_]) -> Floats:
+    """I - D^-1/2 A D^-1/2 of each (c, c) adjacency of a batch; a node without an edge has degree 1."""
+    scale = np.maximum(adjacency.sum(axis=-1), 1) ** -0.5
+    result: Floats = np.eye(adjacency.shape[-1]) - scale[..., :, None] * adjacency * scale[..., None, :]
+    return result
+
+
+def plain_laplacians(adjacency: NDArray[np.bool_]) -> Floats:
+    """D - A of each."""
+    result: Floats = np.eye(adjacency.shape[-1]) * adjacency.sum(axis=-1)[..., None] - adjacency
+    return result
+
+
+def sparse_laplacian(edges: Ids, nodes: int) -> csr_array:
+    """I - D^-1/2 A D^-1/2 of one large graph, from its (e, 2) undirected edges."""
+    adjacency, degree = _sparse_adjacency(edges, nodes)
+    scale = np.maximum(degree, 1) ** -0.5
+    adjacency.data = np.repeat(scale, degree) * scale[adjacency.indices]
+    return csr_array(eye_array(nodes, format="csr") - adjacency)
+
+
+def plain_sparse_laplacian(edges: Ids, nodes: int) -> csr_array:
+    """D - A of one large graph."""
+    adjacency, degree = _sparse_adjacency(edges, nodes)
+    return csr_array(diags_array(degree.astype(np.float64)) - adjacency)
+
+
+def _sparse_adjacency(edges: Ids, nodes: int) -> tuple[csr_array, Ids]:
+    both = np.concatenate([edges, edges[:, ::-1]]).T
+    adjacency = csr_array((np.ones(both.shape[1]), (both[0], both[1])), shape=(nodes, nodes))
+    adjacency.data[:] = 1.0  # it was the number of parallel edges
+    return adjacency, np.diff(adjacency.indptr)
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    """The BLAS libraries: on a busy machine, several threads are up to 27 times as slow as one for small matrices."""
+    return ThreadpoolController()
+
+
+def lowest_dense(matrices: NDArray[Any], count: int) -> tuple[Floats, NDArray[Any]]:
+    """(b, m) lowest eigenvalues, ascending, and (b, c, m) eigenvectors of (b, c, c) matrices; m = min(count, c).
+
+    The matrices are real and symmetric, or Hermitian, with complex eigenvectors.
+    """
+    size = matrices.shape[-1]
+    if device.chosen():
+        return device.lowest(matrices, count)
+    with _blas().limit(limits=1, user_api="blas"):
+        if size < _SOME or count > size // 4 or np.iscomplexobj(matrices):
+            values, vectors = np.linalg.eigh(matrices)
+            return values[..., :count], vectors[..., :count]
+        found = [eigh(each, subset_by_index=(0, count - 1), check_finite=False) for each in matrices]
+    return np.stack([values for values, _ in found]), np.stack([vectors for _, vectors in found])
+
+
+def lowest_sparse(
+    matrix: csr_array, count: int, seconds: float = math.inf, scale: float = 1.0
+) -> tuple[Floats, Floats]:
+    """The same (m,) and (c, m) of one large matrix with eigenvalues in 0..2, by Lanczos iterations from fixed starts.
+
+    If a decomposition is small, the eigenvalues below the largest one found are also counted (:mod:`_inertia`), and
+    the search is repeated with another start if some are missing.
+
+    The residuals of ``scale`` times the matrix are as small as those of a matrix that was not divided.
+
+    Raises:
+        TooLong: by an estimate it takes more than ``seconds`` on one core.
+        NotConverged: a residual |L v - lambda v| is above 1e-5; or iterations that converge would take too much
+            memory; or eigenvalues are missing after several searches.
+    """
+    elimination = Elimination.of(matrix)
+    if not elimination.light and (estimate := _estimate(matrix, count)) > seconds:
+        raise TooLong(estimate)
+    for attempt in range(_ATTEMPTS):
+        values, vectors, residual = _checked(
+            matrix, _search_all(matrix, elimination, count, _TOLERANCE / scale, attempt)
+        )
+        if residual > _RESIDUAL:
+            raise NotConverged(f"the largest residual is {residual:.0e}, it must be {_RESIDUAL:.0e} at most")
+        if not _missing(matrix, elimination, values, residual):
+            return values, vectors
+    raise NotConverged(f"{_ATTEMPTS} searches from different starts missed some of the lowest eigenvalues")
+
+
+def _estimate(matrix: csr_array, count: int) -> float:
+    """An estimate of the seconds that iterations take on one core."""
+    seconds = _SECONDS_ENTRY * int(matrix.nnz) + _SECONDS_BASIS * int(matrix.shape[0]) * max(3 * count, _BASIS)
+    return _PASSES * seconds
+
+
+def _search_all(matrix: csr_array, elimination: Elimination, count: int, tolerance: float, attempt: int) -> Floats:
+    """(c, count) eigenvectors of the lowest eigenvalues, by iterations with the matrix or with its inverse."""
+    vectors = None if elimination.light else _dominant(_mirrored(matrix), count, _BASIS, tolerance, attempt)
+    if vectors is None:  # eigenvalues of long paths and rings are too close to each other; their inverses are not
+        if elimination.entries > _MOST_ENTRIES:
+            raise NotConverged(
+                f"the lowest eigenvalues are too close to each other for iterations with the Laplacian, and its "
+                f"inverse would take about {elimination.entries / 2**27:.0f} GiB"
+            )
+        vectors = _dominant(_inverse(matrix, elimination), count, _BASIS_INVERSE, _TOLERANCE_INVERSE, attempt)
+    if vectors is None:
+        raise NotConverged("the iteration ended before the eigenvectors were found")
+    return vectors
+
+
+def _checked(matrix: csr_array, vectors: Floats) -> tuple[Floats, Floats, float]:
+    """Eigenvalues, ascending, their vectors, and the largest residual."""
+    image = matrix @ vectors
+    values = np.einsum("cm,cm->m", vectors, image)
+    residual = float(np.linalg.norm(image - vectors * values, axis=0).max())
+    ascending = np.argsort(values, kind="stable")
+    return values[ascending], vectors[:, ascending], residual
+
+
+def _missing(matrix: csr_array, elimination: Elimination, values: Floats, residual: float) -> bool:
+    """Whether eigenvalues below those of the last eigenspace are missing; False if unknown."""
+    if elimination.entries**2 > _COUNTED * matrix.shape[0]:
+        return False
+    for margin in _MARGINS:  # rounding errors grow near an eigenvalue
+        steps = np.flatnonzero(np.diff(values) > 2 * margin)
+        first = int(steps[-1]) + 1 if len(steps) else 0  # of the last eigenspace; any of its vectors suffices
+        bound = values[first] - margin
+        if residual < margin / 4 and bound > 0:
+            counted = below(matrix, elimination, bound, margin / 2)
+            if counted is not None:
+                return counted > first
+    return False
+
+
+def canonical_signs(vectors: Floats, rank: Ids) -> Floats:
+    """(b, c, m) eigenvectors with a sign that depends on their entries, not on the solver.
+
+    The entries of v and those of -v are sorted in descending order. At the first difference, the vector with the
+    larger entry is chosen: so the entry of largest magnitude is positive, and the next ones break ties. If v and -v
+    have the same entries (an automorphism may exchange them, and then only labels could distinguish them), the first
+    node by ``rank`` (b, c) with a nonzero entry is positive.
+    """
+    ascending = np.sort(vectors, axis=1)
+    difference = ascending[:, ::-1] + ascending  # descending entries of v minus those of -v
+    telling = _first(np.abs(difference) > _SAME, difference)
+    place = np.where(np.abs(vectors) > _SAME, rank[:, :, None], np.iinfo(np.int64).max).argmin(axis=1)
+    leading = np.take_along_axis(vectors, place[:, None], axis=1)[:, 0]
+    return vectors * np.where(np.where(telling != 0, telling, leading) < 0, -1.0, 1.0)[:, None]
+
+
+def _first(where: NDArray[np.bool_], values: Floats) -> Floats:
+    """(b, m) the first value along axis 1 for which ``where`` is true, 0 without any."""
+    place = where.argmax(axis=1)[:, None]
+    return np.where(where.any(axis=1), np.take_along_axis(values, place, axis=1)[:, 0], 0.0)
+
+
+def _dominant(operator: Operator, count: int, basis: int, tolerance: float, attempt: int) -> Floats | None:
+    """(c, count) eigenvectors of the largest eigenvalues, all of which are positive; None if not found.
+
+    A Krylov space has one vector of each eigenspace, the projection of its start. Copies of a repeated eigenvalue are
+    found only by rounding errors, or missed. So the vectors found are taken out and the search is repeated from another
+    start, until no larger eigenvalue is left.
+    """
+    starts = np.random.default_rng(attempt)
+    try:
+        values, vectors = _search(operator, count, basis, tolerance, starts)
+        while True:
+            rest = _without(operator, values, vectors)
+            value, vector = _search(rest, 1, _BASIS_INVERSE, _ROUGH, starts)
+            if value[0] * (1 + _ROUGH) < values.min():  # the error is at most the residual
+                return vectors
+            value, vector = _search(rest, 1, basis, tolerance, starts)
+            if value[0] <= values.min() * (1 + tolerance):
+                return vectors
+            vector -= vectors @ (vectors.T @ vector)
+            values = np.append(values, value)
+            vectors = np.append(vectors, vector / np.linalg.norm(vector), axis=1)
+            kept = np.argsort(-values, kind="stable")[:count]
+            values, vectors = values[kept], vectors[:, kept]
+    except ArpackNoConvergence:
+        return None
+
+
+def _search(
+    operator: Operator, count: int, basis: int, tolerance: float, starts: np.random.Generator
+) -> tuple[Floats, Floats]:
+    size = operator.shape[0]
+    found: tuple[Floats, Floats] = eigsh(
+        operator,
+        count,
+        which="LA",
+        v0=starts.standard_normal(size),
+        ncv=min(size, max(3 * count, basis)),
+        maxiter=_RESTARTS,
+        tol=tolerance,
+    )
+    return found
+
+
+def _operator(size: int, apply: Callable[[Floats], Floats]) -> LinearOperator:
+    return LinearOperator((size, size), matvec=apply, dtype=np.float64)
+
+
+def _mirrored(matrix: csr_array) -> csr_array:
+    """2 - L, whose largest eigenvalues are the lowest of L."""
+    return csr_array(2 * eye_array(matrix.shape[0], format="csr") - matrix)
+
+
+def _inverse(matrix: csr_array, elimination: Elimination) -> LinearOperator:
+    """(L + shift)^-1: the lowest eigenvalues become the largest, and well separated.
+
+    The shift makes L regular. The lowest eigenvalues of a path of c nodes are about 1 / c^2. A much larger shift would
+    not separate them, a much smaller one would lose digits.
+    """
+    shift = max(min(_SHIFT, 1e3 / matrix.shape[0] ** 2), 1e-9)
+    factors = elimination.factors(csr_array(matrix + shift * eye_array(matrix.shape[0])))
+    return _operator(matrix.shape[0], factors.solve)
+
+
+def _without(operator: Operator, values: Floats, vectors: Floats) -> LinearOperator:
+    """The operator with the eigenvalues of some of its eigenvectors made 0."""
+    known, scaled = np.ascontiguousarray(vectors), np.ascontiguousarray((values * vectors).T)
+    return _operator(operator.shape[0], lambda x: operator @ x - known @ (scaled @ x))
+
+
+_DENSE = 500  # number of nodes above which Lanczos iterations are faster than a full decomposition
+
+
+def eigenpairs(
+    encoding: Encoding,
+    structures: Sequence[Structure],
+    graphs: Graphs,
+    count: int,
+    minutes: int,
+    components: bool,
+    normalised: bool = True,
+) -> Iterator[tuple[Ids, Floats, Floats]]:
+    """The ``count`` lowest eigenpairs (all, if there are fewer) of parts of the same size, one size at a time.
+
+    Args:
+        encoding: the encoding, for errors.
+        structures: the graphs, for errors.
+        graphs: the same.
+        count: number of eigenpairs.
+        minutes: time limit for one part, by an estimate.
+        components: decompose each connected part separately, not the whole structure.
+        normalised: decompose I - D^-1/2 A D^-1/2, else D - A.
+
+    Yields:
+        (b, c) nodes; (b, m) eigenvalues; (b, c, m) eigenvectors.
+
+    Raises:
+        EncodingError: the iterations for a large graph do not converge, or would take too long by an estimate.
+    """
+    for nodes, edges in parts(graphs, components):
+        size = nodes.shape[1]
+        if size > _DENSE and count < size // 4:
+            made = _laplacians(nodes, edges, normalised)
+            values, vectors = _large(encoding, structures, graphs, nodes, made, count, minutes)
+        else:
+            check_matrices(encoding, size)
+            matrices = (laplacians if normalised else plain_laplacians)(adjacencies(edges, *nodes.shape))
+            values, vectors = lowest_dense(matrices, count)
+        yield nodes, values, vectors
+
+
+def per_unit(graphs: Graphs, nodes: NDArray[np.floating]) -> Column:
+    """Values of all nodes, as float32 for their units."""
+    return Column.of_units(graphs.units, graphs.of_units(nodes.astype(np.float32, copy=False)))
+
+
+def _laplacians(nodes: Ids, edges: Ids, normalised: bool) -> Iterator[csr_array]:
+    """The sparse Laplacian of each part of a group."""
+    make = sparse_laplacian if normalised else plain_sparse_laplacian
+    for row, members in enumerate(nodes):
+        yield make(edges[edges[:, 0] == row, 1:], len(members))
+
+
+def _large(
+    encoding: Encoding,
+    structures: Sequence[Structure],
+    graphs: Graphs,
+    nodes: Ids,
+    laplacians_of: Iterable[csr_array],
+    count: int,
+    minutes: int,
+) -> tuple[Floats, Floats]:
+    found = []
+    for members, matrix in zip(nodes, laplacians_of, strict=True):
+        # The solver needs eigenvalues from 0 to 2; those of D - A are at most twice the largest degree.
+        largest = max(float(matrix.diagonal().max()), 1.0)
+        try:
+            values, vectors = lowest_sparse(matrix / largest, count, 60.0 * minutes, largest)
+        except (NotConverged, TooLong) as problem:
+            which = int(graphs.graph[members[0]])
+            raise encoding.error(structures[which], _why(problem, matrix, count, minutes)) from problem
+        found.append((values * largest, vectors))
+    return np.stack([values for values, _ in found]), np.stack([vectors for _, vectors in found])
+
+
+def _why(problem: NotConverged | TooLong, matrix: csr_array, count: int, minutes: int) -> str:
+    nodes = matrix.shape[0]
+    if isinstance(problem, NotConverged):
+        return f"{problem} (a part of {nodes} nodes, {count} eigenvectors); give another k, or choose 'random-walk'"
+    takes = math.ceil(problem.seconds / 60)
+    return (
+        f"{count} eigenvectors of a part of {nodes} nodes and {(matrix.nnz - nodes) // 2} edges take about {takes} "
+        f"minutes, and {minutes} {'is' if minutes == 1 else 'are'} allowed; encode parts of the graph "
+        f"(structpe.transforms.subgraph), choose an encoding that is linear in its size, such as 'degree', or give "
+        f"minutes: {takes} to allow it"
+    )

@@ -1,0 +1,584 @@
+"""Positions in rooted trees: depths, branches, and the steps between two nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import breadth_first_order
+
+from structpe.encodings.base import Column, Encoded, Encoding, check_limit, check_matrices, check_sizes
+from structpe.encodings.bfs import Adjacent
+from structpe.encodings.columns import joined, ranges
+from structpe.encodings.compiled import fast
+from structpe.encodings.graphs import Graphs, column_of_integers, known, ranks_of_all
+from structpe.encodings.tree_pairs import heights, sides
+from structpe.errors import EncodingError, StructureError
+from structpe.structure import Ids, Structure
+
+__all__ = [
+    "AncestorDistance",
+    "BranchPath",
+    "ChildPath",
+    "Depth",
+    "Forest",
+    "LowestCommonAncestor",
+    "ParentChild",
+    "RootDistance",
+    "SPRRelative",
+    "SiblingDistance",
+    "branches",
+    "by_parent",
+    "left_child_right_sibling",
+    "steps_from_roots",
+]
+
+
+@dataclass(frozen=True, eq=False)
+class Forest:
+    """Concatenated trees.
+
+    Attributes:
+        graphs: the trees as graphs.
+        parent: (T,) parent of each node, -1 for a root.
+        depth: (T,) number of edges from the root.
+        line: (T,) the nodes of each tree by their depth: parents before children.
+    """
+
+    graphs: Graphs
+    parent: Ids
+    depth: Ids
+    line: Ids
+
+    @classmethod
+    def of(cls, encoding: Encoding, structures: Sequence[Structure], numbers: int = 0) -> Forest:
+        """Concatenate the structures.
+
+        Args:
+            encoding: the encoding, for errors.
+            structures: trees.
+            numbers: how many numbers a pair of nodes will have; 0 if pairs have none.
+
+        Raises:
+            EncodingError: a structure is not a tree whose edges lead away from its root, or is too large for numbers
+                of pairs.
+        """
+        graphs = Graphs.of(structures)
+        if numbers:
+            check_matrices(encoding, graphs.most, numbers)
+        rooted = graphs.rooted
+        above = rooted.parent[graphs.start[:-1] + np.maximum(graphs.roots, 0)] >= 0  # of what is to be the root
+        wrong = ~rooted.tree | ((graphs.roots >= 0) & above)
+        for which in np.flatnonzero(wrong)[:1]:
+            _refuse(encoding, structures[which])
+        return cls(graphs, rooted.parent, rooted.depth, rooted.line)
+
+    @property
+    def start(self) -> Ids:
+        """(trees + 1,) the first node of each tree, and T."""
+        return self.graphs.start
+
+    @property
+    def deepest(self) -> int:
+        """The largest depth."""
+        return int(self.depth.max(initial=0))
+
+
+def by_parent(parent: Ids, order: Ids) -> Ids:
+    """(T,) the nodes by their parent, and those of one parent by a rank (T,)."""
+    return np.lexsort((order, parent))
+
+
+def branches(parent: Ids, order: Ids) -> Ids:
+    """(T,) index of each node among the children of its parent, sorted by a rank (T,); 0 for a root."""
+    nodes = by_parent(parent, order)
+    sorted_parent = parent[nodes]
+    first = np.searchsorted(sorted_parent, sorted_parent, side="left")
+    branch = np.empty_like(parent)
+    branch[nodes] = np.arange(len(parent)) - first
+    return np.where(parent >= 0, branch, 0)
+
+
+def _refuse(encoding: Encoding, structure: Structure) -> None:
+    try:
+        parents = structure.parents()
+    except StructureError as error:
+        raise encoding.error(
+            structure,
+            f"it needs a tree whose edges lead away from the root: {error.message}; for graphs choose an "
+            "encoding of the graph itself, such as 'distance'",
+        ) from error
+    top, root = int(np.flatnonzero(parents < 0)[0]), structure.root or 0
+    raise encoding.error(
+        structure,
+        f"it needs a tree; the root is node {root} "
+        f"({structure.nodes[root]!r}), but the edges lead away from node {top} "
+        f"({structure.nodes[top]!r}); give Structure(root={top}), or reverse the edges",
+    )
+
+
+def steps_from_roots(encoding: Encoding, graphs: Graphs, structures: Sequence[Structure]) -> Ids:
+    """(T,) the length of the shortest path from the root of each structure; -1 without a path.
+
+    Raises:
+        EncodingError: a structure has no root.
+    """
+    for lacking in np.flatnonzero(graphs.roots < 0)[:1]:
+        message = "the structure has no root to count from; give Structure(root=...)"
+        raise encoding.error(structures[lacking], message)
+    trees = graphs.rooted.tree & (graphs.rooted.parent[graphs.start[:-1] + graphs.roots] < 0)
+    if trees.all():
+        return graphs.rooted.depth.copy()
+    result, rest, others = graphs.rooted.depth.copy(), graphs.only(~trees), np.repeat(~trees, graphs.sizes)
+    both = np.ones(len(rest.sizes), dtype=np.bool_)
+    result[others] = Adjacent.of(rest, both).steps_from(rest.roots) if fast() else _search(rest)
+    return result
+
+
+def _search(graphs: Graphs) -> Ids:
+    """One breadth-first search of all structures, from a node above all roots."""
+    top = int(graphs.start[-1])
+    above = np.stack([np.full(len(graphs.roots), top), graphs.start[:-1] + graphs.roots], axis=1)
+    ends = np.concatenate([graphs.edges, above])
+    steps = csr_array((np.ones(len(ends)), ends.T), shape=(top + 1, top + 1))
+    parent = breadth_first_order(steps, top, directed=False)[1][:top].astype(np.int64)
+    missed = parent < 0
+    depth, _ = heights(np.where(missed | (parent == top), top, parent))
+    depth[missed] = -1
+    return depth
+
+
+@dataclass(frozen=True)
+class Depth(Encoding, name="depth"):
+    """Depth: the number of edges between a unit's node and the root.
+
+    abs(u) = d(u, root): number of edges on the shortest path from the root, ignoring directions.
+
+    In a tree this is the depth, the absolute structural position of Wang X. et al. 2019 (survey, section 4.3.1). In any
+    other graph it is the position of Cai & Lam 2020 in AMR: the level in a breadth-first search from the root. All
+    units of a node have its depth.
+
+    Raises:
+        EncodingError: the structure has no root, or a node that cannot be reached from the root.
+    """
+
+    arity = 1
+    causal = True
+
+    def one(self, structure: Structure) -> Encoded:
+        return self.many([structure])[0]
+
+    def many(self, structures: Sequence[Structure]) -> Column:
+        graphs = Graphs.of(structures)
+        depth = steps_from_roots(self, graphs, structures)
+        if len(missed := np.flatnonzero(depth < 0)):
+            which = int(graphs.graph[missed[0]])
+            structure, node = structures[which], int(missed[0] - graphs.start[which])
+            raise self.error(
+                structure,
+                f"no path leads from the root {structure.root} ({structure.nodes[structure.root or 0]!r}) to node "
+                f"{node} ({structure.nodes[node]!r}); connect it, or choose an encoding that allows this, such as "
+                f"'distance'",
+            )
+        return Column.of_units(graphs.units, graphs.of_units(depth))
+
+
+@dataclass(frozen=True)
+class RootDistance(Encoding, name="root-distance"):
+    """The number of edges between a unit's node and the root, with a special value for nodes without a path.
+
+    h_u: edges on the shortest path from the root, ignoring directions (Zhang et al. 2020, section 3.1).
+
+    As :class:`Depth`, but with a special value for nodes without a path from the root, 99 in the code of Graph-BERT.
+    There the root is the node for which a context was sampled.
+
+    Args:
+        unreachable: the special value.
+
+    Raises:
+        EncodingError: the structure has no root.
+    """
+
+    arity = 1
+    causal = True
+
+    unreachable: int = 99
+
+    def one(self, structure: Structure) -> Encoded:
+        return self.many([structure])[0]
+
+    def many(self, structures: Sequence[Structure]) -> Column:
+        graphs = Graphs.of(structures)
+        steps = steps_from_roots(self, graphs, structures)
+        steps[steps < 0] = self.unreachable
+        return Column.of_units(graphs.units, graphs.of_units(steps))
+
+
+@dataclass(frozen=True)
+class SPRRelative(Encoding, name="spr-relative"):
+    """Structural position representations of dependency trees, relative; absolute ones are ``depth``.
+
+    rel(t, s): the relative structural position of Wang X. et al. 2019 (survey, section 4.3.1).
+
+    With abs(u) the tree distance of u from the root, and t, s also the places in reading order::
+
+        rel(t, s) = abs(t) - abs(s)                      if t is on the path from s to the root, or s on that of t
+                    sgn(t - s) (abs(t) + abs(s))         otherwise
+
+    All units of a word have the word's place (survey, footnote 1). On a path graph rel(t, s) = t - s, the negative
+    offset. For two words on different branches, the sum of depths does not depend on where their branches meet: two
+    children of the root have distance 2, and so do a word and its grandchild.
+
+    Raises:
+        EncodingError: the structure is not a tree whose edges lead away from its root, or has no reading order.
+    """
+
+    arity = 2
+    causal = True
+
+    def one(self, structure: Structure) -> Encoded:
+        return self.many([structure])[0]
+
+    def many(self, structures: Sequence[Structure]) -> Column:
+        forest = Forest.of(self, structures, numbers=1)
+        graphs = forest.graphs
+        order = joined([_order(self, each) for each in structures])
+        return column_of_integers(graphs, sides(graphs.start, graphs.rooted, graphs.ways, order), within=False)
+
+
+def _order(encoding: SPRRelative, structure: Structure) -> Ids:
+    order = structure.order
+    if order is None:
+        raise encoding.error(
+            structure,
+            "the structure has no reading order, which tells left from right between "
+            "branches; give Structure(order=...), or choose 'distance', which needs none",
+        )
+    return order
+
+
+@dataclass(frozen=True)
+class AncestorDistance(Encoding, name="ancestor-distance"):
+    """How far a node of a tree is above or below another.
+
+    a: number of generations of the key's node below the query's, negative if it is above (Zuegner et al. 2021).
+
+    ::
+
+        a_ts = depth(s) - depth(t)    if one of t and s is an ancestor of the other, or both are one node
+               WITHIN + k             if they are units of one node, s the k-th after t, k != 0
+               UNREACHABLE            otherwise
+
+    The authors' code numbers nodes depth first, and has 10,000 and -10,000 for pairs that are UNREACHABLE here.
+
+    Args:
+        limit: pairs at a larger distance are UNREACHABLE too; None for no limit.
+
+    Raises:
+        EncodingError: the structure is not a tree whose edges lead away from its root.
+    """
+
+    arity = 2
+    causal = True
+    codes = ("unreachable", "within")
+
+    limit: int | None = None
+
+    def __post_init__(self) -> None:
+        check_limit(self, self.limit)
+
+    def one(self, structure: Structure) -> Encoded:
+        return self.many([structure])[0]
+
+    def many(self, structures: Sequence[Structure]) -> Column:
+        forest = Forest.of(self, structures, numbers=1)
+        graphs, most = forest.graphs, forest.deepest if self.limit is None else self.limit
+        dtype = np.min_scalar_type(-forest.deepest - 2)
+        ways = graphs.ways
+        below = ways.down.astype(dtype) - ways.up.astype(dtype)
+        np.copyto(below, np.iinfo(dtype).max, where=~ways.related | (np.abs(below) > most))
+        return column_of_integers(graphs, below)
+
+
+@dataclass(frozen=True)
+class LowestCommonAncestor(Encoding, name="lowest-common-ancestor"):
+    """The path between two nodes of a tree: the numbers of steps up to their lowest common ancestor, and down.
+
+    (up, down) = (depth(t) - depth(c), depth(s) - depth(c)), c the lowest common ancestor of t and s: values (r, 2).
+
+    (Kim et al. 2021 write the path between two nodes as moves up and down; Villmow et al. 2021 represent it by these
+    two numbers.) up + down is the distance in the tree; (0, down) is a pair of an ancestor and its descendant. Units
+    have the values of their nodes, units of the same node (0, 0).
+
+    Args:
+        limit: largest number of steps, up or down; more are clipped to it. None for no limit.
+
+    Raises:
+        EncodingError: the structure is not a tree whose edges lead away from its root.
+    """
+
+    arity = 2
+    causal = True
+
+    limit: int | None = None
+
+    def __post_init__(self) -> None:
+        check_limit(self, self.limit)
+
+    def one(self, structure: Structure) -> Encoded:
+        return self.many([structure])[0]
+
+    def many(self, structures: Sequence[Structure]) -> Column:
+        forest = Forest.of(self, structures, numbers=2)
+        graphs, most = forest.graphs, min(self.limit or forest.deepest, forest.deepest)
+        dtype = np.min_scalar_type((most + 1) ** 2 - 1)
+        up, down = (np.minimum(each, most).astype(dtype) for each in (graphs.ways.up, graphs.ways.down))
+        up *= dtype.type(most + 1)
+        up += down
+        values, index = known(up, (most + 1) ** 2)
+        steps = np.stack(np.divmod(values, most + 1), axis=1)
+        return Column(graphs.units, steps, graphs.pairs_of_units(index), graphs.squares)
+
+
+@dataclass(frozen=True)
+class SiblingDistance(Encoding, name="sibling-distance"):
+    """The offset between two siblings of a tree.
+
+    b: how many places the key's node is after the query's among the children of their parent; negative if before.
+
+    (Zuegner et al. 2021.) Children are counted in reading order if the structure has one, else by node number::
+
+        b_ts = place(s) - place(t)    if t and s have the same parent, or are one node
+               WITHIN + k             if they are units of one node, s the k-th after t, k != 0
+               UNREACHABLE            otherwise
+
+    The authors' code numbers nodes depth first, and has 10,000 and -10,000 for pairs that are UNREACHABLE here.
+
+    Args:
+        limit: pairs at a larger distance are UNREACHABLE too; None for no limit.
+
+    Raises:
+        EncodingError: the structure is not a tree whose edges lead away from its root.
+    """
+
+    arity = 2
+    causal = True
+    codes = ("unreachable", "within")
+
+    limit: int | None = None
+
+    def __post_init__(self) -> None:
+        check_limit(self, self.limit)
+
+    def one(self, structure: Structure) -> Encoded:
+        return self.many([structure])[0]
+
+    def many(self, structures: Sequence[Structure]) -> Column:
+        forest = Forest.of(self, structures, numbers=1)
+        graphs, parent = forest.graphs, forest.parent
+        nodes = by_parent(parent, ranks_of_all(structures))
+        # Roots, which come first, are alone; others stand beside those with the same parent.
+        family = np.where(parent[nodes] < 0, -1 - np.arange(len(nodes)), parent[nodes])
+        ends = np.append(np.flatnonzero(np.diff(family)) + 1, len(nodes))
+        first = np.repeat(np.append(0, ends[:-1]), count := np.diff(ends, prepend=0))
+        key = ranges(first, np.repeat(count, count))
+        query = np.repeat(np.arange(len(nodes)), np.repeat(count, count))
+        after, most = key - query, int(count.max(initial=1)) if self.limit is None else self.limit
+        near = np.abs(after) <= most
+        pairs = np.empty(int(graphs.pair_start[-1]), dtype=np.min_scalar_type(-int(count.max(initial=1)) - 1))
+        pairs.fill(np.iinfo(pairs.dtype).max)
+        pairs[graphs.pairs_at(nodes[query[near]], nodes[key[near]])] = after[near]
+        return column_of_integers(graphs, pairs)
+
+
+@dataclass(frozen=True)
+class BranchPath(Encoding, name="branch-path"):
+    """Tree position encodings: the branches on the path from the root of a tree, as one-hot vectors.
+
+    x_u = [onehot(b(u)); onehot(b(parent of u)); ...; 0], float32 (depth * width): the path from the root.
+
+    (Shiv & Quirk 2019; survey, section 4.3.1.) b(v) in 0..width-1 is the index of v among the children of its parent,
+    in reading order if the structure has one, else by node number. The deepest step comes first, as in the authors'
+    code (the survey leaves this open): x[j width + b] = 1 if the node j edges above u is the b-th child of its parent.
+    The root is all zero. Shorter paths end in zeros; of longer ones the steps next to the root are dropped. All units
+    of a node have its vector.
+
+    In the authors' code, the width of a one-hot is the number of children of the parent, which is the same in a
+    complete tree.
+
+    Args:
+        depth: number of steps kept; the authors use 256.
+        width: k, the largest number of children of a node.
+        binary: first convert the tree to a binary one by :func:`left_child_right_sibling`, for trees of any width; the
+            width must be 2.
+
+    Raises:
+        EncodingError: the structure is not a tree whose edges lead away from its root, or a node has too many children.
+    """
+
+    arity = 1
+    causal = True
+    real = True
+
+    depth: int = 16
+    width: int = 2
+    binary: bool = False
+
+    def __post_init__(self) -> None:
+        if min(self.depth, self.width) < 1 or (self.binary and self.width != 2):
+            raise EncodingError(
+                f"encoding {self.name!r}: depth and width must be 1 or more, and a binary tree has width 2; these are "
+                f"depth {self.depth}, width {self.width}, binary {self.binary}"
+            )
+        check_sizes(self, depth=self.depth, width=self.width)
+
+    def one(self, structure: Structure) -> Encoded:
+        return self.many([structure])[0]
+
+    def many(self, structures: Sequence[Structure]) -> Column:
+        forest = Forest.of(self, structures)
+        order = ranks_of_all(structures)
+        if self.binary:
+            parent, branch = left_child_right_sibling(forest.parent, order)
+        else:
+            parent, branch = forest.parent, branches(forest.parent, order)
+            self._check_width(structures, forest, branch)
+        paths = self._paths(parent, branch)
+        return Column.of_units(forest.graphs.units, forest.graphs.of_units(paths))
+
+    def _paths(self, parent: Ids, branch: Ids) -> NDArray[np.float32]:
+        paths = np.zeros((len(parent), self.depth * self.width), dtype=np.float32)
+        nodes = at = np.arange(len(parent))
+        for step in range(self.depth):
+            below = parent[at] >= 0
+            nodes, at = nodes[below], at[below]
+            if not len(nodes):
+                break
+            paths[nodes, step * self.width + branch[at]] = 1.0
+            at = parent[at]
+        return paths
+
+    def _check_width(self, structures: Sequence[Structure], forest: Forest, branch: Ids) -> None:
+        if not (over := np.flatnonzero(branch >= self.width)).size:
+            return
+        full = int(forest.parent[over[0]])
+        which = int(np.searchsorted(forest.start, full, side="right")) - 1
+        structure, node = structures[which], full - int(forest.start[which])
+        children = int((forest.parent == full).sum())
+        raise self.error(
+            structure,
+            f"node {node} ({structure.nodes[node]!r}) has {children} children, the width is {self.width}; "
+            f"give a width of {children} or more, or binary=True, which converts any tree to width 2",
+        )
+
+
+def left_child_right_sibling(parent: Ids, order: Ids) -> tuple[Ids, Ids]:
+    """The binary tree in which a node's left child is its first child, and its right child its next sibling.
+
+    Args:
+        parent: (T,) parent of each node, -1 for a root; several trees may be concatenated.
+        order: (T,) rank by which the children of a node are sorted.
+
+    Returns:
+        (T,) parent of each node in the binary tree, and (T,) its side: 0 left, 1 right; 0 for a root.
+    """
+    branch = branches(parent, order)
+    by_parent = np.lexsort((branch, parent))
+    before = np.empty_like(parent)
+    before[by_parent] = np.roll(by_parent, 1)  # the previous sibling, if there is one
+    return np.where(branch > 0, before, parent), (branch > 0).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class ChildPath(Encoding, name="child-path"):
+    """Two-dimensional positions in trees: on the path from the root, the index and number of siblings.
+
+    [id(root), ..., id(parent of u), id(u), 0, ...], int64 (depth): the path from the root to a unit's node.
+
+    The i-th of n siblings, i from 1, has id(u) = i + n(n - 1)/2, which is unique for each pair (i, n); the root is the
+    first of one. i and n are at most ``width``. (Peng et al. 2022, section 3.2.) Children are counted in reading order
+    if the structure has one, else by node number. Longer paths keep the steps next to the root, as in the authors'
+    code. All units of a node have its path.
+
+    Args:
+        depth: number of steps kept.
+        width: largest number of siblings that are distinguished.
+
+    Raises:
+        EncodingError: the structure is not a tree whose edges lead away from its root; depth or width is below 1.
+    """
+
+    arity = 1
+
+    depth: int = 16
+    width: int = 16
+
+    def __post_init__(self) -> None:
+        check_sizes(self, depth=self.depth, width=self.width)
+
+    def one(self, structure: Structure) -> Encoded:
+        return self.many([structure])[0]
+
+    def many(self, structures: Sequence[Structure]) -> Column:
+        forest, ids = _ids(self, structures, self.width)
+        level = forest.depth
+        paths = np.zeros((len(ids), self.depth), dtype=np.int64)
+        nodes = np.arange(len(ids))
+        at = np.where(level >= self.depth, forest.parent, nodes)
+        while (level[at] >= self.depth).any():  # each round doubles the step
+            at = at[at]
+        while len(nodes):
+            paths[nodes, level[at]] = ids[at]
+            below = forest.parent[at] >= 0
+            nodes, at = nodes[below], forest.parent[at[below]]
+        return Column.of_units(forest.graphs.units, forest.graphs.of_units(paths))
+
+
+@dataclass(frozen=True)
+class ParentChild(Encoding, name="parent-child"):
+    """Two-dimensional positions in trees, of a parent and its child.
+
+    id(s) if the key's node is a child of the query's, -id(t) if it is its parent, else 0.
+
+    id is that of :class:`ChildPath`. (Peng et al. 2022, section 3.3.) Units of one node have 0.
+
+    Args:
+        width: largest number of siblings that are distinguished.
+
+    Raises:
+        EncodingError: the structure is not a tree whose edges lead away from its root; the width is below 1.
+    """
+
+    arity = 2
+
+    width: int = 16
+
+    def __post_init__(self) -> None:
+        check_sizes(self, width=self.width)
+
+    def one(self, structure: Structure) -> Encoded:
+        return self.many([structure])[0]
+
+    def many(self, structures: Sequence[Structure]) -> Column:
+        forest, ids = _ids(self, structures, self.width, numbers=1)
+        graphs, parent = forest.graphs, forest.parent
+        child = np.flatnonzero(parent >= 0)
+        values, which = np.unique(np.concatenate([[0], ids[child], -ids[child]]), return_inverse=True)
+        index = np.empty(int(graphs.pair_start[-1]), dtype=np.min_scalar_type(len(values)))
+        index.fill(which[0])
+        index[graphs.pairs_at(parent[child], child)] = which[1 : len(child) + 1]
+        index[graphs.pairs_at(child, parent[child])] = which[len(child) + 1 :]
+        return Column.of_pairs(graphs.units, values, graphs.pairs_of_units(index))
+
+
+def _ids(encoding: Encoding, structures: Sequence[Structure], width: int, numbers: int = 0) -> tuple[Forest, Ids]:
+    forest = Forest.of(encoding, structures, numbers)
+    parent = forest.parent
+    order = ranks_of_all(structures)
+    children = np.bincount(parent[parent >= 0], minlength=len(parent))
+    which = np.minimum(branches(parent, order) + 1, width)
+    siblings = np.minimum(np.where(parent >= 0, children[parent], 1), width)
+    return forest, which + siblings * (siblings - 1) // 2

@@ -1,0 +1,723 @@
+"""Learned vectors or scalars of absolute places, and of segments and languages."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import TypeAlias
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.utils.checkpoint import checkpoint
+
+from structpe.encodings.base import Encoding
+from structpe.encodings.features import Feature
+from structpe.encodings.order import Order
+from structpe.errors import PositionError, needing
+from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions.checks import holds, indices, numbers, of_arity, of_whole
+from structpe.positions.places import Places, PlacesModel, at_places
+from structpe.positions.tables import Sharing, Table
+from structpe.terms import Factor, Lookup, Terms
+
+__all__ = [
+    "FLOATER",
+    "AbsScalar",
+    "ConvolutionField",
+    "DufterAbsolute",
+    "FLOATERConvolution",
+    "FLOATERInput",
+    "Field",
+    "FloaterModel",
+    "Language",
+    "Learned",
+    "LinearField",
+    "NoPE",
+    "Reformer",
+    "SegmentBias",
+    "SegmentInput",
+    "Trail",
+    "check",
+    "checked",
+    "places_on",
+    "solve",
+]
+
+
+class NoPE(PositionModel, name="nope"):
+    """No position information (Haviv et al. 2022; Kazemnejad et al. 2023).
+
+    x_t and s_ij as they are.
+
+    In a decoder the causal mask is not symmetric, so that several layers can learn to count: this is the only position
+    information, and the mask is not part of this model. (Kazemnejad et al. 2023, section 5.) In an encoder units are a
+    set. An empty sum of position models is the same; this one has a name.
+
+    Args:
+        dims: sizes of the Transformer.
+    """
+
+    spec = Spec(
+        "kazemnejad2023",
+        "sequence",
+        Cells("R", "-", learnable=False, recurring=False, unbound=False, params="0"),
+        note="without positions, nothing changes when the text is shifted: only this makes it relative",
+    )
+
+    def __init__(self, dims: Dims) -> None:
+        super().__init__(dims, [])
+
+
+class Learned(PositionModel, name="learned"):
+    """Learned absolute positions (Vaswani et al. 2017; Devlin et al. 2019).
+
+    x_t + P_t, P a learned table of t_max vectors (survey, section 4.1.1). It starts from N(0, 0.02) as in BERT.
+
+    A place beyond the table is an error, as in BERT; tensor2tensor adds nothing there. LayerNorm and dropout, which
+    follow in BERT, belong to the embeddings.
+
+    Args:
+        dims: sizes of the Transformer.
+        encoding: integers 0, 1, ... per unit.
+        length: t_max, number of positions.
+
+    Raises:
+        PositionError: a batch has a position of ``length`` or more.
+    """
+
+    spec = Spec(
+        "devlin2019",
+        "sequence",
+        Cells("A", "APE", learnable=True, recurring=False, unbound=False, params="t*d"),
+        table1=Cells("A", "APE", learnable=True, recurring=False, unbound=False, params="t*d"),
+    )
+
+    def __init__(self, dims: Dims, encoding: Encoding = Order(), length: int = 512) -> None:
+        super().__init__(dims, [of_whole(self.name, encoding)], t=length)
+        self.table = nn.Parameter(torch.randn(length, dims.width) * 0.02)
+
+    def inputs(self, x: Tensor, prepared: Positions) -> Tensor:
+        places = indices(self.name, self.encodings[0], prepared.queries(self.encodings[0]))
+        if holds((places >= len(self.table)).any()):
+            raise PositionError(
+                f"position model 'learned' has {len(self.table)} positions, this batch needs {int(places.max()) + 1}; "
+                f"build it with a larger 'length', or choose an unbound model"
+            )
+        return x + self.table[places]
+
+
+class AbsScalar(PlacesModel, name="abs-scalar"):
+    """A product of absolute places in the attention of each head, from one table (Chen et al. 2021, ABS-SCALAR).
+
+    s_ij += P[i] . P[j], outside the scale; P is a learned table (t_max, r) per head and layer.
+
+    (Chen et al. 2021, the first version of their paper, section 2.4, eq. 7; no code by the authors is known.) The term
+    is symmetric, so that it does not distinguish "ahead" and "behind", and the product of a place with itself is never
+    negative. The published version has two tables instead: ``diet-abs``. The S of eq. 7, the attention among segments,
+    is ``segment-bias``.
+
+    Args:
+        dims: sizes of the Transformer.
+        encoding: integers 0, 1, ... per unit.
+        length: t_max, number of positions.
+        rank: r; None for the width of a head, as in the paper.
+        sharing: ``none`` as in the paper.
+
+    Raises:
+        PositionError: a batch has a position of ``length`` or more.
+    """
+
+    spec = Spec(
+        "chen2021demystifying",
+        "sequence",
+        Cells("A", "MAM", learnable=True, recurring=True, unbound=False, params="t*r*copies"),
+    )
+
+    def __init__(
+        self,
+        dims: Dims,
+        encoding: Encoding = Order(),
+        length: int = 512,
+        rank: int | None = None,
+        sharing: Sharing = "none",
+    ) -> None:
+        width = dims.head if rank is None else rank
+        super().__init__(dims, encoding, length, t=length, r=width, copies=Table.copies(sharing, dims))
+        self.table = Table(dims, length, sharing, width)
+
+    def terms(self, prepared: Places, site: Site) -> Terms:
+        table = self.table.at(site.layer)
+        left, right = (at_places(table, of, self.dims.heads) for of in (prepared.queries, prepared.keys))
+        return Terms(factors=(Factor(left, right),))
+
+
+class DufterAbsolute(PlacesModel, name="dufter-abs"):
+    """A learned scalar for each pair of places (Dufter, Schmitt and Schuetze 2020).
+
+    s_ij += P[t, s], P (n, n) learned: each pair of places has its own number, and no place has a vector.
+
+    (Dufter et al. 2020, section 2, direct position interactions; survey, section 4.1.2.) As in the authors' code the
+    number is added after the scale. That code has one head; here each head has its own P, unless shared.
+
+    Args:
+        dims: sizes of the Transformer.
+        encoding: integers 0, 1, ... per unit.
+        length: n, number of places.
+        sharing: which layers and heads have the same P.
+
+    Raises:
+        PositionError: a batch has a place of ``length`` or more, or the encoding gives a vector per unit.
+    """
+
+    spec = Spec(
+        "dufter2020", "sequence", Cells("A", "MAM", learnable=True, recurring=True, unbound=False, params="n*n*copies")
+    )
+
+    def __init__(self, dims: Dims, encoding: Encoding = Order(), length: int = 128, sharing: Sharing = "none") -> None:
+        super().__init__(dims, encoding, length, n=length, copies=Table.copies(sharing, dims))
+        self.table = Table(dims, length * length, sharing)
+        nn.init.normal_(self.table.weight, std=length**-0.5)
+
+    def terms(self, prepared: Places, site: Site) -> Terms:
+        of_pairs = self.table.at(site.layer).view(self.length, self.length, -1)
+        return Terms(bias=(_chosen(of_pairs, prepared.queries, prepared.keys),))
+
+
+def _chosen(of_pairs: Tensor, queries: Tensor | slice, keys: Tensor | slice) -> Tensor:
+    """(b or 1, h or 1, n, m) from (n, n, h or 1)."""
+    if isinstance(queries, slice) or isinstance(keys, slice):
+        return of_pairs[queries, keys].permute(2, 0, 1)[None]
+    return torch.movedim(of_pairs[queries[:, :, None], keys[:, None]], 3, 1)
+
+
+class Reformer(PositionModel, name="reformer"):
+    """Axial positions: one table for the segment, one for the place within it (Kitaev et al. 2020).
+
+    x_t + cat[S_(t // n), W_(t mod n)]: S (m, d_1) one row per segment, W (n, d - d_1) per place in a segment.
+
+    m n positions for m d_1 + n (d - d_1) numbers. Both tables start from N(0, 1). (Kitaev et al. 2020, in their code
+    only; survey, eq. 5 and figure 3.)
+
+    As the code does it: the first d_1 channels are for the segment, the slow index, and the last ones for the place
+    within it. The survey's eq. 5 exchanges d_1 and d_2; the two differ by a permutation of channels. The code trains on
+    texts of exactly m n units and drops whole rows of either table at random; here shorter texts take the first rows,
+    as in its evaluation, and nothing is dropped.
+
+    Args:
+        dims: sizes of the Transformer.
+        encoding: integers 0, 1, ... per unit.
+        segments: m.
+        length: n, units in a segment.
+        slow: d_1; None for half of d, rounded down.
+
+    Raises:
+        PositionError: there is no segment, no unit in a segment or no channel for either, or a batch has a position of
+            m n or more.
+    """
+
+    spec = Spec(
+        "kitaev2020",
+        "sequence",
+        Cells("A", "APE", learnable=True, recurring=False, unbound=False, params="m*d1 + n*(d - d1)"),
+        table1=Cells("A", "APE", learnable=True, recurring=False, unbound=False, params="(d - d1)*t/t1 + d1*t1"),
+        note="the same number under other names: the survey's d1 and t1 are those of the place within a segment",
+    )
+
+    def __init__(
+        self, dims: Dims, encoding: Encoding = Order(), segments: int = 16, length: int = 32, slow: int | None = None
+    ) -> None:
+        d1 = dims.width // 2 if slow is None else slow
+        if segments < 1 or length < 1 or not 0 < d1 < dims.width:
+            raise PositionError(
+                f"position model 'reformer' is given {segments} segments of {length} units and {d1} of {dims.width} "
+                f"channels for the segment; give 1 or more of each, and leave some channels for the place within it"
+            )
+        super().__init__(dims, [of_whole(self.name, encoding)], m=segments, n=length, d1=d1)
+        self.segment = nn.Parameter(torch.randn(segments, d1))
+        self.within = nn.Parameter(torch.randn(length, dims.width - d1))
+
+    def inputs(self, x: Tensor, prepared: Positions) -> Tensor:
+        places = indices(self.name, self.encodings[0], prepared.queries(self.encodings[0]))
+        segments, length = len(self.segment), len(self.within)
+        if holds((places >= segments * length).any()):
+            raise PositionError(
+                f"position model 'reformer' has {segments} x {length} positions, this batch needs "
+                f"{int(places.max()) + 1}; build it with more 'segments' or a larger 'length'"
+            )
+        return x + torch.cat([self.segment[places // length], self.within[places % length]], dim=-1)
+
+
+class Language(PositionModel, name="language"):
+    """A table of learned positions for each language (Artetxe et al. 2020).
+
+    x_t + P_gt: g the language of the text, P (L, t_max, d) learned, started from N(0, 0.02) as in BERT.
+
+    (Artetxe et al. 2020, language-specific position embeddings; survey, section 4.5. No code by the authors is known.)
+    They train the table of one language with the model, then another for the next language while the model stays as it
+    is: which is a choice of the training, not of this model.
+
+    Args:
+        dims: sizes of the Transformer.
+        encoding: t, integers 0, 1, ... per unit.
+        language: g, integers 0, 1, ... per unit; by default a feature of the nodes, and 0 if a node has none.
+        languages: L.
+        length: t_max, number of positions.
+
+    Raises:
+        PositionError: a batch has a position of ``length`` or more, or a language of ``languages`` or more.
+    """
+
+    spec = Spec(
+        "artetxe2020", "sequence", Cells("A", "APE", learnable=True, recurring=False, unbound=False, params="L*t*d")
+    )
+
+    def __init__(
+        self,
+        dims: Dims,
+        encoding: Encoding = Order(),
+        language: Encoding = Feature("language", missing=0),
+        languages: int = 2,
+        length: int = 512,
+    ) -> None:
+        encodings = [of_whole(self.name, encoding), of_whole(self.name, language)]
+        super().__init__(dims, encodings, L=languages, t=length)
+        self.tables = nn.Parameter(torch.randn(languages, length, dims.width) * 0.02)
+
+    def inputs(self, x: Tensor, prepared: Positions) -> Tensor:
+        places, languages = (numbers(self.name, e, prepared.queries(e)) for e in self.encodings)
+        for given, known, what in ((languages, len(self.tables), "language"), (places, self.tables.shape[1], "length")):
+            if holds(((given < 0) | (given >= known)).any()):
+                raise PositionError(
+                    f"position model 'language' has {len(self.tables)} languages of {self.tables.shape[1]} positions, "
+                    f"this batch needs {int(given.min())}..{int(given.max())}; build it with a larger "
+                    f"{'languages' if what == 'language' else 'length'!r}"
+                )
+        return x + self.tables[languages, places]
+
+
+def check(model: str, encoding: Encoding, segments: int) -> Encoding:
+    """The encoding, which must fit a model with so many segments.
+
+    Raises:
+        PositionError: the number of segments is below 1, or the encoding is of pairs.
+    """
+    if segments < 1:
+        raise PositionError(f"position model {model!r} needs 1 segment or more; given are {segments}")
+    return of_arity(model, encoding, 1)
+
+
+def checked(model: str, encoding: Encoding, of_units: Tensor, segments: int) -> Tensor:
+    """(b, n) the segment of each unit.
+
+    Raises:
+        PositionError: these are no integers 0, 1, ... below the number of segments.
+    """
+    values = numbers(model, encoding, of_units)
+    if values.is_floating_point():
+        raise PositionError(
+            f"position model {model!r} needs an integer per unit, the number of its segment; {encoding!r} gives "
+            f"{values.dtype} numbers; give the structures features of integers"
+        )
+    if torch.compiler.is_compiling():  # no number may be looked at while a graph is traced
+        return values
+    least, most = int(values.min()), int(values.max())
+    if least < 0 or most >= segments:
+        raise PositionError(
+            f"position model {model!r} has segments 0..{segments - 1}, this batch has {least}..{most}; "
+            f"number them from 0, and build it with 'segments' {most + 1} or more"
+        )
+    return values
+
+
+class SegmentInput(PositionModel, name="segment-input"):
+    """Segments as learned vectors added to the units (Devlin et al. 2019).
+
+    x_i + E[S(i)]: E is a learned table (c, d), S(i) the segment of unit i, c the number of segments.
+
+    (Devlin et al. 2019, section 3, "input representation".) It starts from N(0, 0.02), as in BERT. Chen et al. 2021
+    compare it with attention among segments, ``segment-bias``. Padding counts as segment 0.
+
+    Args:
+        dims: sizes of the Transformer.
+        encoding: integers 0, 1, ... per unit; by default the feature "segment" of the nodes, 0 if a node has none.
+        segments: c.
+
+    Raises:
+        PositionError: a batch has a segment of ``segments`` or more, or segments are no integers.
+    """
+
+    spec = Spec(
+        "devlin2019", "sequence", Cells("R", "APE", learnable=True, recurring=False, unbound=False, params="c*d")
+    )
+
+    def __init__(self, dims: Dims, encoding: Encoding = Feature("segment", missing=0), segments: int = 2) -> None:
+        super().__init__(dims, [check(self.name, encoding, segments)], c=segments)
+        self.table = nn.Parameter(torch.randn(segments, dims.width) * 0.02)
+
+    def inputs(self, x: Tensor, prepared: Positions) -> Tensor:
+        of_units = prepared.queries(self.encodings[0])
+        return x + self.table[checked(self.name, self.encodings[0], of_units, len(self.table))]
+
+
+class SegmentBias(PositionModel, name="segment-bias"):
+    """Attention among segments, as a scalar per pair of them (Chen et al. 2021).
+
+    s_ij += E_S[S(i), S(j)], outside the scale: a learned table (c, c) per head and layer, c segments.
+
+    S(i) is the segment of unit i. (Chen et al. 2021, section 3.1, eq. 2; their first version, eqs. 9 and 10, calls it
+    relative; no code by the authors is known.) It is one summand of their models, in addition to the one for
+    positions::
+
+        build(["diet-abs", "segment-bias"], dims)
+
+    As the table has rank c at most it is a :class:`Factor` of E_S[S(i)] and the unit vector of S(j), and needs no
+    matrix of pairs. Padding counts as segment 0.
+
+    Args:
+        dims: sizes of the Transformer.
+        encoding: integers 0, 1, ... per unit; by default the feature "segment" of the nodes, 0 if a node has none.
+        segments: c.
+        sharing: ``none`` as in the paper.
+
+    Raises:
+        PositionError: a batch has a segment of ``segments`` or more, or segments are no integers.
+    """
+
+    spec = Spec(
+        "chen2021", "sequence", Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="c*c*copies")
+    )
+
+    def __init__(
+        self,
+        dims: Dims,
+        encoding: Encoding = Feature("segment", missing=0),
+        segments: int = 2,
+        sharing: Sharing = "none",
+    ) -> None:
+        super().__init__(dims, [check(self.name, encoding, segments)], c=segments, copies=Table.copies(sharing, dims))
+        self.segments = segments
+        self.table = Table(dims, segments, sharing, width=segments)
+
+    def prepare(self, positions: Positions) -> tuple[Tensor, Tensor]:
+        """The segments of the queries (b, n), and those of the keys as unit vectors (b, m, c)."""
+        of_keys = checked(self.name, self.encodings[0], positions[self.encodings[0]], self.segments)
+        return positions.queries(self.encodings[0]), functional.one_hot(of_keys, self.segments)
+
+    def terms(self, prepared: tuple[Tensor, Tensor], site: Site) -> Terms:
+        of_queries, of_keys = prepared
+        left = at_places(self.table.at(site.layer), of_queries, self.dims.heads)
+        right = of_keys.to(left.dtype)[:, None].expand(-1, self.dims.heads, -1, -1)
+        return Terms(factors=(Factor(left, right),))
+
+
+Field: TypeAlias = Callable[[Tensor, Tensor], Tensor]
+"""h: (t (), p) -> dp/dt, of the shape of p (..., l, d)."""
+
+
+class LinearField(nn.Module):
+    """h(t, p) = W_2 [relu(W_1 [p; t] + c_1); t] + c_2 for each vector p (d): W (d, d + 1), c (d)."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(width + 1, width) for _ in range(2))
+        for layer in self._each():
+            nn.init.xavier_normal_(layer.weight)
+            nn.init.zeros_(layer.bias)
+
+    def forward(self, t: Tensor, p: Tensor) -> Tensor:
+        first, second = self._each()
+        return _affine(second, t, functional.relu(_affine(first, t, p)))
+
+    def _each(self) -> list[nn.Linear]:
+        return [layer for layer in self.layers if isinstance(layer, nn.Linear)]
+
+
+class ConvolutionField(nn.Module):
+    """h(t, p) = C_2 * [selu(C_1 * [p; t]); t]: the l layers are channels of a signal of length d, and t is one more.
+
+    C_1 leads from l + 1 channels to 2l of half the length, C_2, transposed, from 2l + 1 back to l; both are 5 wide.
+
+    Raises:
+        PositionError: the width is odd.
+    """
+
+    def __init__(self, layers: int, width: int) -> None:
+        super().__init__()
+        if width % 2:
+            raise PositionError(f"a vector field of convolutions halves the width and doubles it again; {width} is odd")
+        self.down = nn.Conv1d(layers + 1, 2 * layers, 5, stride=2, padding=2)
+        self.up = nn.ConvTranspose1d(2 * layers + 1, layers, 5, stride=2, padding=2, output_padding=1)
+        for part in (self.down, self.up):
+            nn.init.xavier_uniform_(part.weight)
+        for bias in (self.down.bias, self.up.bias):
+            if bias is not None:
+                nn.init.zeros_(bias)
+
+    def forward(self, t: Tensor, p: Tensor) -> Tensor:
+        # Weights follow the dtype of p, which is not theirs in half precision.
+        down, up = ((part.weight.to(p.dtype), _cast(part.bias, p)) for part in (self.down, self.up))
+        hidden = functional.selu(functional.conv1d(_with_time(t, p), *down, stride=2, padding=2))
+        return functional.conv_transpose1d(_with_time(t, hidden), *up, stride=2, padding=2, output_padding=1)
+
+
+class Trail:
+    """The path as far as it is known, kept while no gradients are needed: decoding uses it at every step."""
+
+    def __init__(self) -> None:
+        self._known: tuple[list[Tensor], Tensor] | None = None  # replaced as a whole: other threads may read it
+
+    def follow(self, field: nn.Module, start: Tensor, count: int) -> Tensor:
+        """(count, *start) as :func:`solve` gives it; what is known already is not computed again."""
+        if torch.is_grad_enabled():
+            return solve(field, start, count)
+        known, made_of = self._known, [start, *field.parameters()]
+        if known is None or not _same(known[0], made_of):
+            self._known = known = [each.detach().clone() for each in made_of], solve(field, start, count)
+        elif (so_far := len(known[1])) < count:
+            more = solve(field, known[1][-1], count - so_far + 1, first=so_far - 1)
+            self._known = known = known[0], torch.cat([known[1], more[1:]])
+        return known[1][:count]
+
+
+def _same(made_of: list[Tensor], now: list[Tensor]) -> bool:
+    return all(
+        (a.dtype, a.device) == (b.dtype, b.device) and torch.equal(a, b) for a, b in zip(made_of, now, strict=True)
+    )
+
+
+def solve(field: Field, start: Tensor, count: int, step: float = 0.01, parts: int = 5, first: int = 0) -> Tensor:
+    """(count, *start) p(0), p(step), ... by torchdiffeq's Runge-Kutta of order 4 (3/8 rule), ``parts`` steps for each.
+
+    float32 at least. Gradients are those of the computed path itself; the states between two outputs are computed again
+    in the backward pass, so that memory grows with ``count`` only. (The authors solve an adjoint equation instead,
+    whose gradients differ by the error of the method.)
+
+    Args:
+        field: h.
+        start: p(0).
+        count: number of outputs.
+        step: time between outputs.
+        parts: steps of the method between two outputs.
+        first: the number of the step of ``start``.
+    """
+    state = start.to(torch.promote_types(start.dtype, torch.float32))
+    states = [state]
+    for number in range(1, count):
+        t = (first + number - 1) * step
+        state = checkpoint(_advance, field, state, t, step / parts, parts, use_reentrant=False)
+        states.append(state)
+    return torch.stack(states)
+
+
+def places_on(model: str, places: Tensor) -> int:
+    """How many places 0, 1, ... there must be for these.
+
+    Raises:
+        PositionError: they are no integers, or some are negative.
+    """
+    if places.is_floating_point() or int(places.min()) < 0:
+        raise PositionError(
+            f"position model {model!r} follows a path through the places 0, 1, ...; its encoding gives "
+            f"{places.min().item()} of dtype {places.dtype}: choose one of integers from 0, such as 'order' or 'depth'"
+        )
+    return int(places.max()) + 1
+
+
+def _advance(field: Field, p: Tensor, t: float, h: float, parts: int) -> Tensor:
+    times = torch.linspace(t, t + parts * h, parts + 1, dtype=p.dtype, device=p.device)
+    reached: Tensor = _odeint()(field, p, times[[0, -1]], method="rk4", options={"grid_constructor": lambda *_: times})
+    return reached[-1]
+
+
+def _odeint() -> Callable[..., Tensor]:
+    with needing("torchdiffeq", "ode"):
+        from torchdiffeq import odeint
+    integrate: Callable[..., Tensor] = odeint
+    return integrate
+
+
+def _affine(layer: nn.Linear, t: Tensor, x: Tensor) -> Tensor:
+    """W [x; t] + c, without concatenating t with each x."""
+    weight, bias = layer.weight.to(x.dtype), layer.bias.to(x.dtype)
+    return functional.linear(x, weight[:, :-1], bias + t * weight[:, -1])
+
+
+def _with_time(t: Tensor, p: Tensor) -> Tensor:
+    return torch.cat([p, t.to(p.dtype).expand(*p.shape[:-2], 1, p.shape[-1])], dim=-2)
+
+
+def _cast(bias: Tensor | None, p: Tensor) -> Tensor | None:
+    return None if bias is None else bias.to(p.dtype)
+
+
+class FloaterModel(PositionModel):
+    """q_t + p_q(t), k_t + p_k(t), v_t + p_v(t) in every layer, p the path of a differential equation."""
+
+    def __init__(self, dims: Dims, encoding: Encoding = Order()) -> None:
+        super().__init__(dims, [of_arity(self.name, encoding, 1)])
+        self.start = nn.Parameter(nn.init.xavier_uniform_(torch.empty(3, dims.layers, dims.width)))
+        self.field = self.new_field()
+        self.trail = Trail()
+
+    @abstractmethod
+    def new_field(self) -> nn.Module:
+        """H of the equation dp/dt = h(t, p), p (3, l, d)."""
+
+    def prepare(self, positions: Positions) -> tuple[Tensor, Tensor, Tensor]:
+        """The path (T, 3, l, d), and the places of queries (b, n) and keys (b, m)."""
+        keys = numbers(self.name, self.encodings[0], positions[self.encodings[0]])
+        path = self.trail.follow(self.field, self.start, places_on(self.name, keys))
+        return path, positions.queries(self.encodings[0]), keys
+
+    def terms(self, prepared: tuple[Tensor, Tensor, Tensor], site: Site) -> Terms:
+        path, of_queries, of_keys = prepared
+        q, k, v = path[:, :, site.layer].unbind(1)
+        v = v.to(self.start.dtype)
+        return _added(self.dims, q[of_queries], k[of_keys], v[of_keys])
+
+
+def _added(dims: Dims, queries: Tensor, keys: Tensor, values: Tensor) -> Terms:
+    """q_i + a_i, k_j + b_j and v_j + c_j.
+
+    Args:
+        dims: sizes of the Transformer.
+        queries: (b, n, d) the a.
+        keys: (b, m, d) the b.
+        values: (b, m, d) the c.
+    """
+    a, b = (x.view(*x.shape[:2], dims.heads, dims.head).transpose(1, 2) for x in (queries, keys))
+
+    def shift(q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
+        return q + a.to(q.dtype), k + b.to(k.dtype)
+
+    return Terms(maps=(shift,), value=(_per_key(dims, values, queries.shape[1]),))
+
+
+def _per_key(dims: Dims, values: Tensor, n: int) -> Lookup:
+    """x_ij = values_j: each key has its own row, and the index is a view of no size."""
+    b, m, _ = values.shape
+    table = values.reshape(b * m, dims.heads, dims.head)
+    rows = torch.arange(b * m, device=values.device).view(b, m)
+    return Lookup(table, rows, torch.arange(m, device=values.device).expand(b, n, m))
+
+
+class FLOATER(FloaterModel, name="floater"):
+    """Biases of the projections from a differential equation: the code of FLOATER (Liu et al. 2020).
+
+    q_t + p_q(t), k_t + p_k(t), v_t + p_v(t) in every layer, each p(t) (d) by dp/dt = h(t, p) from a learned p(0).
+
+    h(t, p) = W_2 [relu(W_1 [p; t] + c_1); t] + c_2 with W (d, d + 1) and c (d) is one for q, k, v and all layers; p(0)
+    (3, l, d), Glorot-uniform at first, is separate for each. Place t has time 0.01 t, reached by five steps of the
+    Runge-Kutta method of order 4 (3/8 rule). (Liu et al. 2020, as in their code; survey, eq. 6.)
+
+    The survey's form, added to the input of layers, is ``floater-input``. By default the authors' code also adds
+    sinusoids to the input: ``["sinusoidal-concatenated", "floater"]``; it gives biases to the attention to an encoder
+    too, uses at most 255 places and, to save time, the same path for 400 updates. Here the path is computed for every
+    batch, up to its farthest place, and kept only if no gradients are needed: training evaluates h 20 times per place.
+    Queries and keys are shifted by one of ``Terms.maps``, which does not commute with rotations: do not add it to
+    ``rotary``.
+
+    Args:
+        dims: sizes of the Transformer.
+        encoding: integers 0, 1, ... per unit.
+
+    Raises:
+        PositionError: the encoding gives something else.
+    """
+
+    spec = Spec(
+        "liu2020",
+        "sequence",
+        Cells("A", "MAM", learnable=True, recurring=True, unbound=True, params="3*l*d + 2*d*(d + 2)"),
+        table1=Cells("A", "APE", learnable=True, recurring=True, unbound=True, params="0"),
+        note="Table 1, '0 or more', has the paper's form at the input; the code adds to queries, keys and values",
+        not_compiled="how far its path through the places is followed depends on the batch",
+        not_exported="how far its path through the places is followed depends on the batch",
+    )
+
+    def new_field(self) -> nn.Module:
+        return LinearField(self.dims.width)
+
+
+class FLOATERInput(PositionModel, name="floater-input"):
+    """Positions at the input of each layer from a differential equation (Liu et al. 2020; survey, eq. 6).
+
+    x_t + p_l(t) before layer l, p_l(t) (d) from dp/dt = h(t, p) and a learned p_l(0).
+
+    h(t, p) = W_2 [relu(W_1 [p; t] + c_1); t] + c_2 with W (d, d + 1) and c (d) is one for all layers; p(0) (n, d),
+    Glorot-uniform at first, differs from layer to layer. (Liu et al. 2020; survey, eq. 6, which reports both a vector
+    at the first layer only, ``layers=1``, and one at each.) The authors' code adds to queries, keys and values instead:
+    ``floater``. From there are the network, the time 0.01 between places and the method, Runge-Kutta of order 4 (3/8
+    rule) in five steps for each place.
+
+    Args:
+        dims: sizes of the Transformer.
+        encoding: integers 0, 1, ... per unit.
+        layers: n, how many layers, from the first, are given positions; None for all.
+
+    Raises:
+        PositionError: the encoding gives something else, or there are not as many layers.
+    """
+
+    spec = Spec(
+        "liu2020",
+        "sequence",
+        Cells("A", "APE", learnable=True, recurring=True, unbound=True, params="n*d + 2*d*(d + 2)"),
+        table1=Cells("A", "APE", learnable=True, recurring=True, unbound=True, params="0"),
+        note="Table 1 has '0 or more' parameters, as any function may be taken for h",
+        not_compiled="how far its path through the places is followed depends on the batch",
+        not_exported="how far its path through the places is followed depends on the batch",
+    )
+
+    def __init__(self, dims: Dims, encoding: Encoding = Order(), layers: int | None = None) -> None:
+        count = dims.layers if layers is None else layers
+        if not 1 <= count <= dims.layers:
+            raise PositionError(
+                f"position model 'floater-input' adds positions at {count} of {dims.layers} layers; give a "
+                f"number from 1 to {dims.layers}, or None for all"
+            )
+        super().__init__(dims, [of_arity(self.name, encoding, 1)], n=count)
+        self.start = nn.Parameter(nn.init.xavier_uniform_(torch.empty(count, dims.width)))
+        self.field = LinearField(dims.width)
+        self.trail = Trail()
+
+    def prepare(self, positions: Positions) -> tuple[Tensor, Tensor]:
+        """The path (T, l, d), and the places of the queries (b, n)."""
+        places = numbers(self.name, self.encodings[0], positions.queries(self.encodings[0]))
+        return self.trail.follow(self.field, self.start, places_on(self.name, places)), places
+
+    def layer(self, x: Tensor, prepared: tuple[Tensor, Tensor], site: Site) -> Tensor:
+        path, places = prepared
+        return x + path[places, site.layer].to(x.dtype) if site.layer < len(self.start) else x
+
+
+class FLOATERConvolution(FloaterModel, name="floater-convolution"):
+    """Biases of the projections from a differential equation with convolutions: the other field of FLOATER (Liu 2020).
+
+    ``floater`` with another vector field: the l vectors p of q, of k and of v are channels of a signal.
+
+    q_t + p_q(t), k_t + p_k(t), v_t + p_v(t) in every layer, p (3, l, d) by dp/dt = h(t, p) from a learned p(0), and
+    h(t, p) = C_2 * [selu(C_1 * [p; t]); t]: C_1 (2l, l + 1, 5) halves the length d of the signal, C_2 (2l + 1, l, 5)
+    doubles it again; the time t is one more channel; both have biases. (Liu et al. 2020: in the authors' code, which
+    does not use it by default.) All else is as in ``floater``.
+
+    Args:
+        dims: sizes of the Transformer.
+        encoding: integers 0, 1, ... per unit.
+
+    Raises:
+        PositionError: the encoding gives something else, or the width is odd.
+    """
+
+    spec = Spec(
+        "liu2020",
+        "sequence",
+        Cells("A", "MAM", learnable=True, recurring=True, unbound=True, params="3*l*d + 5*l*(4*l + 3) + 3*l"),
+        note="not in Table 1, which has the paper's form at the input",
+        not_compiled="how far its path through the places is followed depends on the batch",
+        not_exported="how far its path through the places is followed depends on the batch",
+    )
+
+    def new_field(self) -> nn.Module:
+        return ConvolutionField(self.dims.layers, self.dims.width)

@@ -1,1 +1,0 @@
-"""Learned vectors or scalars of absolute places, and of segments and languages."""

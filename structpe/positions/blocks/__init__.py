@@ -1,1 +1,0 @@
-"""Models with their own attention, which replaces that of the layer."""

@@ -1,0 +1,340 @@
+"""Scalars per bucket of offsets: T5 and what is built on it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from structpe.encodings.base import UNREACHABLE, Encoding
+from structpe.encodings.order import Offset, TripleOffset
+from structpe.errors import PositionError
+from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions.checks import of_all_pairs, of_arity, offsets
+from structpe.positions.tables import PairTable, Rows, Sharing, Table
+from structpe.terms import Lookup, Terms
+
+__all__ = [
+    "T5",
+    "BucketBias",
+    "Buckets",
+    "GLMGlobal",
+    "GLMLocal",
+    "T5Causal",
+    "T5Unshared",
+    "bucket",
+    "log_bucket",
+]
+
+
+@dataclass(frozen=True)
+class Buckets:
+    """The row of a table for each value: T5's buckets for offsets, then those of the code points.
+
+    Args:
+        model: name of the position model, for error messages.
+        encoding: signed integers per pair.
+        count: B, number of buckets for offsets.
+        farthest: D; from here on all distances share the last bucket.
+        bidirectional: whether keys ahead are distinguished.
+
+    Raises:
+        PositionError: too few buckets, an odd number of them for two directions, or a farthest that is not beyond those
+            with one distance each.
+    """
+
+    model: str
+    encoding: Encoding
+    count: int
+    farthest: int
+    bidirectional: bool
+
+    def __post_init__(self) -> None:
+        of_arity(self.model, self.encoding, 2)
+        sides, least = (2, "an even number of 4") if self.bidirectional else (1, "2")
+        exact = self.count // sides // 2
+        if exact < 1 or self.count % sides or self.farthest <= exact:
+            raise PositionError(
+                f"position model {self.model!r} needs {least} buckets or more, and farthest above "
+                f"the {max(exact, 1)} that are exact; given are {self.count} buckets and farthest {self.farthest}"
+            )
+
+    @property
+    def size(self) -> int:
+        """Number of rows, R."""
+        return self._rows.size
+
+    def of(self, values: Tensor) -> Tensor:
+        """Row of each value."""
+        return self._rows.of(values, lambda r: bucket(r, self.count, self.farthest, self.bidirectional))
+
+    @property
+    def _rows(self) -> Rows:
+        return Rows(self.encoding, self.count)
+
+
+class BucketBias(PairTable):
+    """T5's bias, one learned scalar per head and bucket."""
+
+    bidirectional: ClassVar[bool] = True
+    """Whether keys ahead of the query have their own buckets."""
+
+    def __init__(
+        self,
+        dims: Dims,
+        encoding: Encoding = Offset(),
+        buckets: int = 32,
+        farthest: int = 128,
+        sharing: Sharing = "layer-wise",
+    ) -> None:
+        rows = Buckets(self.name, encoding, buckets, farthest, self.bidirectional)
+        super().__init__(dims, encoding, rows, sharing)
+
+
+def bucket(offsets: Tensor, buckets: int, farthest: int, bidirectional: bool) -> Tensor:
+    """T5's bucket of each signed offset, key minus query; int64 of the same shape.
+
+    Of B buckets in two directions, C = B/2 are for r > 0 and C for the others; in one direction C = B, and every key
+    ahead is in bucket 0. e = C/2, rounded down, have one distance each::
+
+        bucket(r) = |r|                                                  for |r| < e
+                    min(e + floor(log(|r|/e) / log(D/e) (C - e)), C - 1) otherwise;     + C for r > 0
+    """
+    ahead = torch.zeros_like(offsets)
+    if bidirectional:
+        buckets //= 2
+        ahead = (offsets > 0) * buckets
+        far = offsets.abs()
+    else:
+        far = (-offsets).clamp(min=0)
+    exact = buckets // 2
+    # float32 and truncation, as in mesh-tensorflow: another precision moves offsets at the edge of a bucket.
+    growth = torch.log(far.clamp(min=1).float() / exact) / math.log(farthest / exact) * (buckets - exact)
+    coarse = (exact + growth.long()).clamp(max=buckets - 1)
+    return ahead + torch.where(far < exact, far, coarse)
+
+
+def log_bucket(offsets: Tensor, buckets: int, farthest: int) -> Tensor:
+    """DeBERTa's bucket of each signed offset; it has the sign of the offset. int64 of the same shape.
+
+    With half = buckets / 2, rounded down::
+
+        bucket(r) = r                                                                          for |r| <= half
+                    sgn(r) (half + ceil(log(|r|/half) / log((farthest - 1)/half) (half - 1)))  otherwise,
+                    |r| being farthest - 1 at most
+
+    Offsets beyond farthest - 1 either way share its bucket, 2 half - 1, as in the authors' code, which looks buckets up
+    in a table. (Copies of that code that compute them do not clip: an offset far back then gets its own row.)
+    """
+    half = buckets // 2
+    offsets = offsets.clamp(1 - farthest, farthest - 1)
+    # float64, as in the authors' numpy: what is rounded up must not be a little above a whole number.
+    far = offsets.abs().clamp(min=half).double()
+    growth = torch.log(far / half) / math.log((farthest - 1) / half) * (half - 1)
+    return torch.where(offsets.abs() <= half, offsets.long(), offsets.sign().long() * (half + growth.ceil().long()))
+
+
+class T5(BucketBias, name="t5"):
+    """T5's relative bias in logarithmic buckets (Raffel et al. 2020).
+
+    s_ij += b[bucket(r_ij)], one scalar per head and bucket; the table is shared by all layers.
+
+    r_ij = s - t (key minus query) or any other encoding of pairs. Of B buckets, C = B/2 are for r > 0 and C for the
+    others; e = C/2, rounded down, of each are exact::
+
+        bucket(r) = |r|                                                  for |r| < e
+                    min(e + floor(log(|r|/e) / log(D/e) (C - e)), C - 1) otherwise;     + C for r > 0
+
+    Pairs without a path and units of one node have their own rows. (Raffel et al. 2020, section 2.1.) This is the
+    encoder's form; a decoder's, which does not distinguish keys ahead, is ``t5-causal``.
+
+    T5's own attention has no 1/sqrt(d_h); that is not part of the position model: add ``Terms(scale=sqrt(d_h))``.
+    Table 1 counts one scalar per offset, (2t-1)h; the authors' code has buckets.
+
+    Args:
+        dims: sizes of the Transformer.
+        encoding: signed integers per pair.
+        buckets: B, an even number of 4 or more.
+        farthest: D, above e; from here on all distances share the last bucket.
+        sharing: ``layer-wise`` as in T5; ``none`` is ``t5-unshared``.
+
+    Raises:
+        PositionError: other buckets, a farthest that is not above e, or no single integer per pair.
+    """
+
+    spec = Spec(
+        "raffel2020",
+        "sequence",
+        Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="R*copies"),
+        table1=Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="(2*t-1)*h"),
+        note="the code has a row per bucket, not per offset",
+    )
+
+
+class T5Causal(BucketBias, name="t5-causal"):
+    """T5's relative bias of the decoder: one direction (Raffel et al. 2020).
+
+    s_ij += b[bucket(r_ij)], one scalar per head and bucket; the table is shared by all layers.
+
+    r_ij = s - t (key minus query) or any other encoding of pairs. With B buckets, of which e = B/2, rounded down, are
+    exact::
+
+        bucket(r) = 0                                                      for r >= 0
+                    -r                                                     for -e < r < 0
+                    min(e + floor(log(-r/e) / log(D/e) (B - e)), B - 1)    otherwise
+
+    Keys ahead are all in bucket 0, with the query itself: a decoder does not attend to them. All buckets are then for
+    earlier keys, so that they reach farther or are finer than those of ``t5``. (Raffel et al. 2020, section 2.1, and
+    the code, ``bidirectional=False``.) As there, 1/sqrt(d_h) is not part of the position model.
+
+    Args:
+        dims: sizes of the Transformer.
+        encoding: signed integers per pair.
+        buckets: B, 2 or more.
+        farthest: D, above e; from here on all distances share the last bucket.
+        sharing: ``layer-wise`` as in T5.
+
+    Raises:
+        PositionError: fewer buckets, a farthest that is not above e, or no single integer per pair.
+    """
+
+    spec = Spec(
+        "raffel2020",
+        "sequence",
+        Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="R*copies"),
+        table1=Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="(2*t-1)*h"),
+        note="the code has a row per bucket, not per offset",
+    )
+
+    bidirectional = False
+
+
+class T5Unshared(BucketBias, name="t5-unshared"):
+    """T5's relative bias with a table for each layer (Raffel et al. 2020).
+
+    s_ij += b_l[bucket(r_ij)], one scalar per layer l, head and bucket.
+
+    The buckets are those of ``t5``, which has one table for all layers (Raffel et al. 2020, section 2.1). Here each
+    layer learns its own; Chen et al. (2021, section 4.4) compare such ways of sharing.
+
+    Args:
+        dims: sizes of the Transformer.
+        encoding: signed integers per pair.
+        buckets: B, an even number of 4 or more.
+        farthest: D, above B/4; from here on all distances share the last bucket.
+
+    Raises:
+        PositionError: other buckets, a farthest that is not above those, or no single integer per pair.
+    """
+
+    spec = Spec(
+        "raffel2020",
+        "sequence",
+        Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="R*h*l"),
+        table1=Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="(2*t-1)*h"),
+        note="the table is not shared by the layers, and the code has a row per bucket, not per offset",
+    )
+
+    def __init__(self, dims: Dims, encoding: Encoding = Offset(), buckets: int = 32, farthest: int = 128) -> None:
+        super().__init__(dims, encoding, buckets, farthest, "none")
+
+
+class GLMGlobal(BucketBias, name="glm-global"):
+    """T5 on the triples of a graph, with one more bucket for all other pairs (Plenz and Frank 2024).
+
+    s_ij += b[bucket(r_ij)] if a triple has both units, b[B] otherwise: the global graph language model.
+
+    As ``glm-local``, but all units attend to one another, those without a common triple by one more bucket, number B.
+    It starts as a copy of the bucket of the farthest keys ahead, the one that T5 has for +infinity; after loading
+    weights of T5, copy it again. (Plenz and Frank 2024, section 4.2; the authors' code.)
+
+    Args:
+        dims: sizes of the Transformer.
+        encoding: signed integers per pair, or no path.
+        buckets: B.
+        farthest: D.
+        sharing: ``layer-wise`` as in T5.
+
+    Raises:
+        PositionError: the encoding does not give one integer per pair, or other buckets.
+    """
+
+    spec = Spec(
+        "plenz2024", "graph", Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="R*copies")
+    )
+
+    def __init__(
+        self,
+        dims: Dims,
+        encoding: Encoding = TripleOffset(),
+        buckets: int = 32,
+        farthest: int = 128,
+        sharing: Sharing = "layer-wise",
+    ) -> None:
+        super().__init__(dims, encoding, buckets, farthest, sharing)
+        if "unreachable" in encoding.codes:
+            with torch.no_grad():
+                self.table.weight[:, buckets] = self.table.weight[:, buckets - 1]
+
+
+@dataclass(frozen=True, eq=False)
+class _Prepared:
+    rows: Lookup
+    mask: Tensor
+
+
+class GLMLocal(PositionModel, name="glm-local"):
+    """T5 on the triples of a graph, attention within triples (Plenz and Frank 2024).
+
+    s_ij += b[bucket(r_ij)] if a triple has both units, and no attention otherwise: the local graph language model.
+
+    r_ij is the offset of j from i in the text "head relation tail" of the triple; b and its buckets are those of T5, B
+    = 32 and D = 128, so that weights of T5 fit. (Plenz and Frank 2024, section 4.1; the authors' code.) The graph is
+    that of :func:`structpe.transforms.levi`, split into units. T5 has no 1/sqrt(d_h): add ``Terms(scale=sqrt(d_h))`` to
+    use its weights.
+
+    Args:
+        dims: sizes of the Transformer.
+        encoding: signed integers per pair, or no path.
+        buckets: B.
+        farthest: D.
+        sharing: ``layer-wise`` as in T5.
+
+    Raises:
+        PositionError: the encoding does not give one integer per pair, or other buckets.
+    """
+
+    spec = Spec(
+        "plenz2024", "graph", Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="R*copies")
+    )
+
+    def __init__(
+        self,
+        dims: Dims,
+        encoding: Encoding = TripleOffset(),
+        buckets: int = 32,
+        farthest: int = 128,
+        sharing: Sharing = "layer-wise",
+    ) -> None:
+        rows = Buckets(self.name, of_all_pairs(self.name, encoding), buckets, farthest, bidirectional=True)
+        used = rows.size - ("unreachable" in encoding.codes)
+        super().__init__(dims, [encoding], R=used, copies=Table.copies(sharing, dims))
+        self.rows = rows
+        self.table = Table(dims, used, sharing)
+
+    def prepare(self, positions: Positions) -> _Prepared:
+        """The row of each distinct value, and which pairs attend."""
+        of_pairs = offsets(self.name, self.encodings[0], positions[self.encodings[0]])
+        attending = of_pairs.map(lambda values: values != UNREACHABLE)
+        return _Prepared(of_pairs.map(self._rows), attending.dense()[:, None])
+
+    def terms(self, prepared: _Prepared, site: Site) -> Terms:
+        return Terms(bias=(prepared.rows.map(self.table.at(site.layer).__getitem__),), mask=(prepared.mask,))
+
+    def _rows(self, values: Tensor) -> Tensor:
+        """Those of the buckets, without the one for pairs that do not attend."""
+        rows = self.rows.of(values)
+        return rows - (rows >= self.rows.count).long() if "unreachable" in self.encodings[0].codes else rows

@@ -1,1 +1,0 @@
-"""Scalars per bucket of offsets: T5 and what is built on it."""

@@ -1,1 +1,0 @@
-"""Lightweight convolutions together with attention."""

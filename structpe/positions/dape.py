@@ -1,0 +1,217 @@
+"""Scores corrected by a network over the scores and biases of all heads (DAPE)."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple, TypeAlias
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from structpe.encodings.base import Encoding
+from structpe.encodings.order import Order
+from structpe.errors import PositionError
+from structpe.positions import Cells, Dims, Positions, Site, Spec, build
+from structpe.positions.block import CachedBlock, ranks, softmax
+from structpe.positions.checks import of_arity
+from structpe.precision import exactly, widened
+from structpe.terms import Lookup, SparsePairs
+
+__all__ = [
+    "DAPE",
+    "DAPEV2",
+    "KERPLE",
+    "Bias",
+    "ScoreModel",
+]
+
+
+Bias: TypeAlias = str | dict[str, Any]
+"""Plain data of a position model that gives biases."""
+
+KERPLE: Bias = {"name": "kerple-log", "sharing": "none"}
+
+
+class ScoreModel(CachedBlock):
+    """s + b + f(s, b) for the scaled scores s and the biases b of a position model; a variant defines f.
+
+    Args:
+        dims: sizes of the Transformer.
+        bias: the position model that gives b.
+        encodings: further ones.
+        sizes: see :class:`PositionModel`.
+    """
+
+    def __init__(self, dims: Dims, bias: Bias, encodings: Sequence[Encoding] = (), **sizes: int) -> None:
+        inner = build(bias, dims)
+        every = dict.fromkeys((*encodings, *inner.encodings))
+        super().__init__(dims, list(every), bias=True, inner=inner.claimed_params(), **sizes)
+        if inner.sites != {"terms"} or inner.own_attention:
+            raise PositionError(
+                f"position model {self.name!r} corrects the bias of another; {inner.name!r} gives none alone"
+            )
+        self.inner = inner
+
+    def prepare(self, positions: Positions) -> Any:
+        return self.inner.prepare(positions)
+
+    def mixed(self, q: Tensor, k: Tensor, v: Tensor, seen: Tensor, prepared: Any, site: Site) -> Tensor:
+        score = self.scores(q, k)
+        bias = self.biases(prepared, site, score)
+        both = torch.cat([score, bias], dim=1)
+        changed = score + bias + exactly(self.correction)(both, seen, prepared, site)
+        return softmax(changed, seen, site.dropout).to(v.dtype) @ v
+
+    def biases(self, prepared: Any, site: Site, score: Tensor) -> Tensor:
+        """(b, h, n, m) the biases of a layer."""
+        terms = self.inner.terms(prepared, replace(site, cache=None))
+        if lost := terms.used() - {"bias"}:
+            raise PositionError(
+                f"position model {self.name!r} corrects the bias of another; {self.inner.name!r} gives "
+                f"{', '.join(sorted(lost))} too"
+            )
+        whole = torch.zeros_like(score)
+        for each in terms.bias:
+            whole = whole + _dense(each, score)
+        return whole
+
+    @abstractmethod
+    def correction(self, both: Tensor, seen: Tensor, prepared: Any, site: Site) -> Tensor:
+        """(b, h, n, m) f of the scores and biases (b, 2h, n, m), which are of float32 at least."""
+
+
+def _dense(bias: Lookup | SparsePairs | Tensor, like: Tensor) -> Tensor:
+    if isinstance(bias, Tensor):
+        return bias
+    b, _, n, m = like.shape
+    whole = bias.dense() if isinstance(bias, Lookup) else bias.dense(b, n, m)
+    return whole.movedim(3, 1)
+
+
+class DAPE(ScoreModel, name="dape"):
+    """DAPE: biases corrected by a network that sees scores and biases of all heads (Zheng et al. 2024).
+
+    softmax_j(s_ij + b_ij + f(s_ij, b_ij)),  s_ij = q_i.k_j / sqrt(d_h),  f = W_2 leaky(W_1 [s; b] + c_1) + c_2.
+
+    Data-adaptive positions: f sees the scores and biases of all heads of one pair, and corrects the bias. b are those
+    of another position model, by default of ``kerple-log`` with numbers of each layer (DAPE-Kerple). W_1 (w, 2h) and
+    W_2 (h, w) are learned for each layer; leaky is the leaky ReLU of slope 0.01. (Zheng et al. 2024, section 3.3,
+    equation 4, and their code; w = 32.) The bias of any model fits, on any structure: ``fire``, ``alibi``, ``t5`` by
+    distance in a graph, and so on. Compared with the authors' code in float64.
+
+    It takes 2h + w numbers per pair. A decoder keeps keys and values, and may use it if it may use the other model.
+
+    Args:
+        dims: sizes of the Transformer.
+        bias: name of the position model that gives b, or a mapping with its options.
+        hidden: w.
+
+    Raises:
+        PositionError: the other model does something else than to add a bias.
+        UnsupportedTerm: something else than which pairs attend is to act on attention.
+    """
+
+    spec = Spec(
+        "zheng2024",
+        "sequence",
+        Cells(
+            "R",
+            "MAM",
+            learnable=True,
+            recurring=True,
+            unbound=True,
+            params="inner + (4*(d*d + d) + 3*h*w + w + h)*l",
+        ),
+        note="a block counts its projections; inner are those of the model that gives the bias",
+    )
+
+    def __init__(self, dims: Dims, bias: Bias = KERPLE, hidden: int = 32) -> None:
+        super().__init__(dims, bias, w=hidden)
+        self.networks = nn.ModuleList(
+            nn.Sequential(nn.Linear(2 * dims.heads, hidden), nn.LeakyReLU(), nn.Linear(hidden, dims.heads))
+            for _ in range(dims.layers)
+        )
+
+    def correction(self, both: Tensor, seen: Tensor, prepared: Any, site: Site) -> Tensor:
+        corrected: Tensor = widened(self.networks[site.layer])(both.movedim(1, -1))
+        return corrected.movedim(-1, 1)
+
+
+class Prepared(NamedTuple):
+    """What the inner model prepared, and the rank of each unit (b or 1, m)."""
+
+    inner: Any
+    rank: Tensor
+
+
+class DAPEV2(ScoreModel, name="dape-v2"):
+    """DAPE V2: scores and biases as a feature map, convolved along the keys (Zheng et al. 2024).
+
+    softmax_j(s_ij + b_ij + f(s_i, b_i)_j), f two convolutions along the keys, a leaky ReLU between.
+
+    As ``dape``, but the correction of a pair also sees the scores and biases of neighbouring keys: filters (w, 2h, k)
+    and (h, w, k), k odd, of each layer; with k = 1 this is ``dape``. What does not attend, such as keys after the
+    query, is 0 in the input. (Zheng et al. 2024, DAPE V2, section 3, "DAPE_1x3"; the authors' code: w = 32, k = 3.)
+    Compared with that code in float64.
+
+    In the code a text ends the map on the right: between its convolutions it has zeros there, and in the row of any
+    other query what the first convolution made of zeros, so that the last unit is treated differently from all others.
+    Here each row goes on with zeros as far as filters reach: a decoder gets the same numbers step by step. Keys are in
+    the order of ``encoding``.
+
+    Args:
+        dims: sizes of the Transformer.
+        bias: name of the position model that gives b, or a mapping with its options.
+        encoding: one number per unit, by which keys are neighbours.
+        hidden: w.
+        window: k.
+
+    Raises:
+        PositionError: the window is even, the other model does something else than to add a bias, or the encoding gives
+            a vector per unit.
+        UnsupportedTerm: something else than which pairs attend is to act on attention.
+    """
+
+    spec = Spec(
+        "zheng2024v2",
+        "sequence",
+        Cells(
+            "B",
+            "MAM",
+            learnable=True,
+            recurring=True,
+            unbound=True,
+            params="inner + (4*(d*d + d) + 3*h*w*k + w + h)*l",
+        ),
+        note="a block counts its projections; relative but for filters that reach over the start of a text",
+    )
+
+    def __init__(
+        self, dims: Dims, bias: Bias = KERPLE, encoding: Encoding = Order(), hidden: int = 32, window: int = 3
+    ) -> None:
+        if window % 2 == 0:
+            raise PositionError(f"position model 'dape-v2' has filters of an odd width; given is window={window}")
+        self.order = of_arity(self.name, encoding, 1)
+        super().__init__(dims, bias, [encoding], w=hidden, k=window)
+        self.window = window
+        self.first = nn.ModuleList(nn.Conv2d(2 * dims.heads, hidden, (1, window)) for _ in range(dims.layers))
+        self.second = nn.ModuleList(nn.Conv2d(hidden, dims.heads, (1, window)) for _ in range(dims.layers))
+
+    def prepare(self, positions: Positions) -> Prepared:
+        return Prepared(self.inner.prepare(positions), ranks(self.name, self.order, positions))
+
+    def biases(self, prepared: Prepared, site: Site, score: Tensor) -> Tensor:
+        return super().biases(prepared.inner, site, score)
+
+    def correction(self, both: Tensor, seen: Tensor, prepared: Prepared, site: Site) -> Tensor:
+        rank = prepared.rank[:, None, None].expand(len(both), both.shape[1], both.shape[2], -1)
+        read = both.masked_fill(~seen, 0).gather(-1, rank.argsort(dim=-1))
+        reach = self.window // 2
+        # On the left the hidden map ends with the text, as in the code; on the right it goes on.
+        padded = functional.pad(read, (reach, 2 * reach))
+        hidden = functional.leaky_relu(widened(self.first[site.layer])(padded))
+        corrected: Tensor = widened(self.second[site.layer])(functional.pad(hidden, (reach, 0)))
+        return corrected.gather(-1, rank[:, : self.dims.heads])

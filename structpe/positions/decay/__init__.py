@@ -1,1 +1,0 @@
-"""Attention that decays with distance: ALiBi, KERPLE, DA-Transformer."""

@@ -1,1 +1,0 @@
-"""Graphormer and its variants: degrees, distances and edges on shortest paths."""

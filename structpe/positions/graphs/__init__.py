@@ -1,1 +1,0 @@
-"""Distances and roles of the nodes of a graph."""

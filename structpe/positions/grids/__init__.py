@@ -1,1 +1,0 @@
-"""Images and videos: positions on a grid of patches or pixels."""

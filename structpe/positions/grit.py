@@ -1,0 +1,359 @@
+"""Attention whose scores are computed from vectors of pairs that each layer updates: GRIT and PPGT."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from structpe.encodings.base import Encoding
+from structpe.encodings.distance import Degree
+from structpe.encodings.label_path import LabelPath
+from structpe.encodings.order import Size
+from structpe.encodings.walks import RRWP
+from structpe.errors import PositionError
+from structpe.positions import Block, Cells, Dims, Positions, Site, Spec
+from structpe.positions.block import ListedPairs, allowed, factored, of_layers, products, softmax, split
+from structpe.positions.checks import of_arity
+from structpe.positions.networks import BatchNorm
+from structpe.positions.path_attention import Edges
+from structpe.positions.tables import diagonal, numbers_and_marks, pair_width
+from structpe.precision import wide
+from structpe.structure import path
+from structpe.terms import Lookup, Terms
+
+__all__ = [
+    "GRIT",
+    "PPGT",
+    "signed_root",
+]
+
+
+def signed_root(z: Tensor) -> Tensor:
+    """rho(z) = sgn(z) sqrt(|z|) (Ma et al. 2023, section 3.2), whose gradient at 0 is set to 0.
+
+    sqrt(relu(z)) - sqrt(relu(-z)), which has the same gradient, takes six passes over z in place of three; the compiler
+    makes one of them, and does not trace functions with a forward gradient of their own.
+    """
+    if torch.compiler.is_compiling():
+        return z.relu().sqrt() - (-z).relu().sqrt()
+    rooted: Tensor = _SignedRoot.apply(z)  # type: ignore[no-untyped-call]
+    return rooted
+
+
+class _SignedRoot(torch.autograd.Function):
+    """rho' = 1 / (2 |rho|), so that only rho is kept."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(z: Tensor) -> Tensor:
+        return z.abs().sqrt_().copysign_(z)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor], output: Tensor) -> None:
+        ctx.save_for_backward(output)
+        ctx.save_for_forward(output)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        return gradient * _slope(*ctx.saved_tensors)
+
+    @staticmethod
+    def jvp(ctx: Any, tangent: Tensor) -> Tensor:
+        return tangent * _slope(*ctx.saved_tensors)
+
+
+def _slope(root: Tensor) -> Tensor:
+    """1 / (2 |root|), and 0 where root is 0."""
+    return root.abs().mul_(2).masked_fill_(root.logical_not(), float("inf")).reciprocal_()
+
+
+Norm: TypeAlias = Literal["layer", "batch"]
+"""How the states of pairs are normalised: each for itself, or each channel over all pairs of a batch."""
+
+_PARAMS = "2*K*d + V*d + l*(6*d*d + 6*d + d + dh*d) + (l - 1)*(d*d + 3*d)"
+"""Formula of the number of parameters."""
+
+
+@dataclass(frozen=True, eq=False)
+class _State:
+    """What is passed from layer to layer.
+
+    Attributes:
+        pairs: (P, d) e, the states of the pairs that are listed.
+        listed: which these are.
+        own: (b, n, K) the values of the walks from each unit to itself.
+        degree: (b, n, 1) log(1 + degree).
+    """
+
+    pairs: Tensor
+    listed: ListedPairs
+    own: Tensor
+    degree: Tensor
+
+    def repeated(self, times: int) -> _State:
+        """That of one structure for several rows."""
+        return replace(self, pairs=self.pairs.repeat(times, 1), listed=self.listed.repeated(times))
+
+
+class GRIT(Block, name="grit"):
+    """Attention whose scores are computed from states of pairs, which start from random walks (Ma et al. 2023).
+
+    Scores A_w.e'_ij from the states e_ij of pairs, which each layer changes: e_ij = W_r P_ij + E[label ij] at first.
+
+    ::
+
+        x_i   = x_i + W_a P_ii                                                        before the first layer
+        e'_ij = relu(rho((W_q x_i + W_k x_j) * W_w e_ij) + W_b e_ij)                  rho(z) = sgn(z) sqrt(|z|)
+        a_ij  = softmax_j(clip(A_w.e'_ij, -5, 5))                                     of each head
+        y_i   = sum_j a_ij (W_v x_j + W_e e'_ij)
+        out_i = W_o (y_i * c_1 + log(1 + deg_i) y_i * c_2),    e_ij = norm(e_ij + W_o' e'_ij)
+
+    P_ij are random walk probabilities (K), W_r and W_a (d, K) without bias; the others are of each layer: W_q, W_w,
+    W_b, W_o, W_o' (d, d) with bias, W_k, W_v (d, d) without, A_w (d_h) and W_e (d_h, d_h) of each head, c_1, c_2 (d).
+    deg_i is the number of nodes that edges of i lead to. (Ma et al. 2023, section 3.2; the authors' code.) The
+    states take d numbers for each pair of units of one structure. Padding has none.
+
+    E (1 + V, d) embeds the label of the edge that joins i and j, if ``labels`` is given and an edge joins them; without
+    it there is no E.
+
+    As in the code: q_i and k_j are added, not multiplied, and there is no 1/sqrt(d_h). Unlike the code: units are
+    normalised before a layer, as in all layers of this library, and the last layer does not change the states, which
+    are not used any more. The code's configurations have ``norm="batch"``, with LayerNorm as an option; here LayerNorm
+    is the default, as it does not depend on the rest of a batch. Where they have labels of edges, the state of i and j
+    has that of an edge j -> i only; here it also has that of an edge i -> j, by their own rows. Parallel edges count as
+    the one with the smallest label and as one for deg_i, where the code adds them up; a self-loop has no label. The
+    code's attention without the rest of its layer has no rectifier: ``rectified=False``.
+
+    Args:
+        dims: sizes of the Transformer.
+        encoding: a vector per pair.
+        labels: the labels of single edges, ``LabelPath(limit=1, longer="symbol")``; None leaves them out.
+        norm: of the states of pairs, ``layer`` or ``batch``.
+        rectified: whether e'_ij goes through the relu.
+
+    Raises:
+        PositionError: the encoding gives no vector per pair, labels are not those of single edges, or another norm.
+        UnsupportedTerm: something else than which pairs attend is to act on attention.
+    """
+
+    drops = True
+    spec = Spec(
+        "ma2023",
+        "graph",
+        Cells("B", "both", learnable=True, recurring=True, unbound=False, params=_PARAMS),
+        note="walks are relative, degrees absolute; a block counts its projections",
+    )
+
+    def __init__(
+        self,
+        dims: Dims,
+        encoding: Encoding = RRWP(),
+        labels: LabelPath | None = None,
+        norm: Norm = "layer",
+        rectified: bool = True,
+    ) -> None:
+        width = _width(self.name, encoding)
+        _check(self.name, labels)
+        edges = None if labels is None else Edges(labels.size, dims.width)
+        rows = 0 if edges is None else len(edges.table)
+        super().__init__(dims, [encoding, Degree("out"), *([] if labels is None else [labels])], K=width, V=rows)
+        self.absolute, self.relative = (nn.Linear(width, dims.width, bias=False) for _ in range(2))
+        self.edges = edges
+        self.attentions = nn.ModuleList(
+            _Attention(dims, rectified, norm if layer + 1 < dims.layers else None) for layer in range(dims.layers)
+        )
+
+    def prepare(self, positions: Positions) -> _State:
+        """The states of pairs before the first layer."""
+        walks: Lookup = positions[self.encodings[0]]
+        own = walks.map(lambda p: p.to(self.relative.weight.dtype))
+        degree: Tensor = positions[self.encodings[1]]
+        logarithm = torch.log1p(degree.to(self.relative.weight.dtype))[..., None]
+        listed = ListedPairs.of(walks, positions.present)
+        pairs = listed.read(own.map(self.relative))
+        if self.edges is not None:
+            pairs = pairs + self._labels(self.edges, positions[self.encodings[2]], listed)
+        return _State(pairs, listed, diagonal(own), logarithm)
+
+    def _labels(self, edges: Edges, labels: Lookup, listed: ListedPairs) -> Tensor:
+        """(P, d) of the edge that joins each pair; 0 without an edge."""
+        return listed.read(labels.map(lambda symbols: edges(symbols)[0].sum(1)))
+
+    def inputs(self, x: Tensor, prepared: _State) -> Tensor:
+        added: Tensor = self.absolute(prepared.own)
+        return x + added
+
+    def attend(self, x: Tensor, prepared: _State, site: Site, terms: Terms) -> tuple[Tensor, _State]:
+        if len(x) > len(prepared.listed.together):
+            prepared = prepared.repeated(len(x))
+        out, pairs = self.attentions[site.layer](x, prepared, allowed(self.name, terms, x), site.dropout)
+        return out, replace(prepared, pairs=pairs)
+
+
+class _Attention(nn.Module):
+    """A layer's attention; with a norm it also changes the states of pairs."""
+
+    def __init__(self, dims: Dims, rectified: bool, norm: Norm | None) -> None:
+        super().__init__()
+        d, h, dh = dims.width, dims.heads, dims.head
+        self.dims, self.rectified = dims, rectified
+        self.query, self.key, self.value = nn.Linear(d, d), nn.Linear(d, d, bias=False), nn.Linear(d, d, bias=False)
+        self.weigh, self.add, self.out = nn.Linear(d, d), nn.Linear(d, d), nn.Linear(d, d)
+        self.score = nn.Parameter(torch.empty(h, dh))
+        self.of_pairs = nn.Parameter(torch.empty(h, dh, dh))
+        self.scaler = nn.Parameter(torch.empty(2, d))
+        self.pairs = nn.Linear(d, d) if norm else None
+        self.norm = _NORMS[norm](d) if norm else None
+        for weight in (self.query.weight, self.key.weight, self.value.weight, self.weigh.weight, self.add.weight):
+            nn.init.xavier_normal_(weight)
+        for parameter in (self.score, self.scaler):
+            nn.init.xavier_normal_(parameter)
+        nn.init.normal_(self.of_pairs, std=math.sqrt(1 / dh))
+
+    def forward(self, x: Tensor, state: _State, there: Tensor, dropped: float) -> tuple[Tensor, Tensor]:
+        """(b, n, d) what is added to the units, and (P, d) the states of pairs after it."""
+        e, listed = state.pairs, state.listed
+        met = (listed.of_query(self.query(x)) + listed.of_key(self.key(x))) * self.weigh(e)
+        seen = signed_root(met) + self.add(e)
+        seen = seen.relu_() if self.rectified else seen
+        scores = listed.dense((seen @ self._by_head()).clamp(-5, 5)).movedim(-1, 1)
+        weights = softmax(scores, there & listed.together[:, None], dropped)
+        y = torch.einsum("bhij,bjhc->bihc", weights, self._heads(self.value(x)))
+        weighted = listed.of_dense(weights.movedim(1, -1))[..., None] * self._heads(seen)
+        summed = self._heads(listed.sum_keys(weighted.flatten(-2)))
+        y = (y + torch.einsum("bihc,hck->bihk", summed, self.of_pairs)).flatten(2)
+        out = self.out(y * self.scaler[0] + state.degree * y * self.scaler[1])
+        if self.pairs is None or self.norm is None:
+            return out, e
+        return out, self.norm(e + self.pairs(seen), listed.real)
+
+    def _by_head(self) -> Tensor:
+        """(d, h) A_w of each head in its own rows: one product, where heads apart take a copy of all states."""
+        return self.score.T.diag_embed().transpose(0, 1).flatten(0, 1)
+
+    def _heads(self, x: Tensor) -> Tensor:
+        return x.view(*x.shape[:-1], self.dims.heads, self.dims.head)
+
+
+class _LayerNorm(nn.Module):
+    """Each state to mean 0 and variance 1 over its channels, then scaled and shifted."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.weight, self.bias = nn.Parameter(torch.ones(width)), nn.Parameter(torch.zeros(width))
+
+    def forward(self, x: Tensor, present: Tensor) -> Tensor:
+        """(..., d) to (..., d); ``present`` is not needed."""
+        del present
+        return functional.layer_norm(x, self.weight.shape, self.weight, self.bias)
+
+
+_NORMS: Mapping[Norm, Callable[[int], nn.Module]] = {"layer": _LayerNorm, "batch": BatchNorm}
+
+
+def _check(model: str, labels: LabelPath | None) -> None:
+    if labels is not None and (labels.limit, labels.longer, labels.paths) != (1, "symbol", 1):
+        raise PositionError(
+            f"position model {model!r} needs the labels of single edges: LabelPath(limit=1, longer='symbol'); given "
+            f"is {labels!r}"
+        )
+
+
+def _width(model: str, encoding: Encoding) -> int:
+    shape = of_arity(model, encoding, 2).one(path(["a", "b"])).values.shape
+    if len(shape) != 2:
+        raise PositionError(
+            f"position model {model!r} needs a vector per pair of units (rrwp, ...); {encoding.name!r} gives one number"
+        )
+    return int(shape[1])
+
+
+_PARAMS_PPGT = "(7*K + 1)*w + (w + 1)*d + (K + 2)*d + d + (4*(d*d + d) + 2*h*(d + 1))*l"
+"""Formula of the number of parameters."""
+_WAVES = 3
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    """``pairs``, vectors (R, d) of distinct values, and what is added to the units, ``own`` (b, n, d)."""
+
+    pairs: Lookup
+    own: Tensor
+
+
+class PPGT(Block, name="ppgt"):
+    """Attention by squared distances of queries and keys, with a bias and a factor from walks (Ma et al. 2025, PPGT).
+
+    o_i = W_o sum_j (1 + D e_ij + c) softmax_j(q_i.k_j - |k_j|^2 / (2 sqrt(d_h)) + B e_ij + b) v_j + w_o.
+
+    ::
+
+        e_ij = W_2 gelu(W_1 f(P_ij) + c_1) + c_2      f(z) = cat[z, sin(2^m pi z), cos(2^m pi z) for m = 0, 1, 2]
+        x_i + V [P_ii, log(1 + deg_i), log(1 + n)] + v            before the first layer
+
+    P_ij are the probabilities of random walks (K), deg_i is the number of nodes that edges of i lead to, n that of
+    units. e_ij (d) is the same for all layers; W_1 (w, 7 K), W_2 (d, w), V (d, K + 2). Of each layer are B, D (h, d),
+    q, k, v and W_o (d, d) with bias. (Simplified L2 attention: q.k - |k|^2 / 2 differs from -|q - k|^2 / 2 by what is
+    the same for all keys of a query. Ma et al. 2025, PPGT; the authors' code, its configuration for ZINC.)
+
+    As in the code, q.k is *not* divided by sqrt(d_h), while |k|^2 is; and 1 + D e_ij + c multiplies after the softmax,
+    so that rows do not sum to 1. Left out are what their configurations add to the stem for pairs (inverse degrees and
+    sizes, labels of edges, two blocks with norms), their norms, which are those of the layers around it, and dropout.
+
+    Args:
+        dims: sizes of the Transformer.
+        encoding: a vector, or a number, per pair.
+        hidden: w.
+
+    Raises:
+        PositionError: the encoding is of single units or listed pairs, or gives sequences.
+        UnsupportedTerm: something else than which pairs attend is to act on attention.
+    """
+
+    drops = True
+    spec = Spec(
+        "ma2025",
+        "graph",
+        Cells("B", "both", learnable=True, recurring=True, unbound=False, params=_PARAMS_PPGT),
+        note="walks are relative, degrees and the size absolute; a block counts its projections",
+    )
+
+    def __init__(self, dims: Dims, encoding: Encoding = RRWP(), hidden: int = 128) -> None:
+        width = pair_width(self.name, encoding) + bool(encoding.codes)
+        super().__init__(dims, [encoding, Degree("out"), Size()], K=width, w=hidden)
+        self.enter = nn.Linear((1 + 2 * _WAVES) * width, hidden)
+        self.leave, self.own = nn.Linear(hidden, dims.width), nn.Linear(width + 2, dims.width)
+        self.queries, self.keys, self.values, self.outs = (of_layers(dims, dims.width) for _ in range(4))
+        self.biases, self.factors = (of_layers(dims, dims.heads) for _ in range(2))
+
+    def prepare(self, positions: Positions) -> _Prepared:
+        """The vectors of pairs, once for all layers."""
+        values: Lookup = positions[self.encodings[0]]
+        walks = values.map(lambda p: numbers_and_marks(self.encodings[0], p, self.own.weight.dtype))
+        counts = [torch.log1p(positions[each].to(walks.table.dtype))[..., None] for each in self.encodings[1:]]
+        return _Prepared(walks.map(self._stem), self.own(torch.cat([diagonal(walks), *counts], dim=-1)))
+
+    def inputs(self, x: Tensor, prepared: _Prepared) -> Tensor:
+        return x + prepared.own.to(x.dtype)
+
+    def attend(self, x: Tensor, prepared: _Prepared, site: Site, terms: Terms) -> tuple[Tensor, Any]:
+        projections = (self.queries, self.keys, self.values)
+        q, k, v = (split(each[site.layer](x), self.dims.heads) for each in projections)
+        near = products(q, k) - wide(k).square().sum(-1)[:, :, None] / (2 * math.sqrt(self.dims.head))
+        bias, factor = (prepared.pairs.map(each[site.layer]).dense() for each in (self.biases, self.factors))
+        scores = near + bias.movedim(-1, 1)
+        mixed = factored(scores, 1 + factor.movedim(-1, 1), v, allowed(self.name, terms, x), site.dropout)
+        return self.outs[site.layer](mixed), prepared
+
+    def _stem(self, numbers: Tensor) -> Tensor:
+        waves = [math.pi * 2**m * numbers for m in range(_WAVES)]
+        lifted = torch.cat([numbers, *(wave.sin() for wave in waves), *(wave.cos() for wave in waves)], dim=-1)
+        out: Tensor = self.leave(functional.gelu(self.enter(lifted)))
+        return out

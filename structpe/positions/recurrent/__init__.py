@@ -1,1 +1,0 @@
-"""A recurrent network that reads the units in order."""

@@ -1,1 +1,0 @@
-"""Vectors or scalars per offset: Shaw, Transformer-XL, DeBERTa, Huang, TENER."""

@@ -1,0 +1,773 @@
+"""Rotary positions: queries and keys are rotated by angles, with the scalings to longer texts."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeAlias
+
+import torch
+from torch import Tensor
+
+from structpe.encodings.base import Encoding
+from structpe.encodings.order import Order, Size
+from structpe.errors import PositionError, listed
+from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions.checks import holds, numbers, of_arity
+from structpe.positions.sinusoids import inverse_frequencies
+from structpe.terms import Terms
+
+__all__ = [
+    "CELLS",
+    "DynamicInterpolation",
+    "DynamicNTK",
+    "DynamicRotaryModel",
+    "Llama3",
+    "LongRoPE",
+    "LongRoPEDynamic",
+    "NTKAware",
+    "NTKByParts",
+    "PositionInterpolation",
+    "Rotary",
+    "RotaryHalf",
+    "RotaryModel",
+    "Turns",
+    "YaRN",
+    "check_above_zero",
+    "check_even",
+    "check_longer",
+    "factors_of",
+    "length_of",
+    "newer_base",
+    "ramp",
+    "sharper",
+]
+
+
+CELLS = Cells("R", "MAM", learnable=False, recurring=True, unbound=True, params="0")
+"""What turns queries and keys at every layer, at any place and without parameters."""
+
+Both: TypeAlias = tuple[Tensor, Tensor]
+"""Queries and keys."""
+
+
+@dataclass(frozen=True, eq=False)
+class Turns:
+    """Angles of the queries (b, 1, n, p) and of the keys (b, 1, m, p), float64; and the factors of both.
+
+    p is the number of pairs that are turned: d_h/2, or fewer; the channels after the first 2p then stay as they are.
+
+    A decoding step has one query but all keys, so that these are two tensors. ``neighbours`` and ``halves`` are the two
+    layouts, for ``Terms.maps``.
+
+    Attributes:
+        queries: angles.
+        keys: angles.
+        query_lengths: factors of the turned queries: one for all, or (b, 1, n, p).
+        key_lengths: the same of the keys.
+    """
+
+    queries: Tensor
+    keys: Tensor
+    query_lengths: Tensor | float = 1.0
+    key_lengths: Tensor | float = 1.0
+
+    @property
+    def alike(self) -> bool:
+        """Whether queries and keys are turned alike."""
+        pairs = ((self.queries, self.keys), (self.query_lengths, self.key_lengths))
+        return all(torch.equal(torch.as_tensor(q), torch.as_tensor(k)) for q, k in pairs)
+
+    def neighbours(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
+        """Channels 2i and 2i + 1 are a pair (RoFormer)."""
+
+        def turned(x: Tensor, angles: Tensor, lengths: Tensor | float) -> Tensor:
+            a, b = _turned(x[..., ::2], x[..., 1::2], angles, lengths)
+            return torch.stack([a, b], dim=-1).flatten(-2)
+
+        return self._part(turned, q, k)
+
+    def halves(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
+        """Channels i and i + d_h/2 are a pair (Llama, GPT-NeoX)."""
+
+        def turned(x: Tensor, angles: Tensor, lengths: Tensor | float) -> Tensor:
+            first, second = x.chunk(2, dim=-1)
+            return torch.cat(_turned(first, second, angles, lengths), dim=-1)
+
+        return self._part(turned, q, k)
+
+    def _part(self, turned: Callable[[Tensor, Tensor, Tensor | float], Tensor], q: Tensor, k: Tensor) -> Both:
+        width = 2 * self.queries.shape[-1]
+
+        def of(x: Tensor, angles: Tensor, lengths: Tensor | float) -> Tensor:
+            if width == x.shape[-1]:
+                return turned(x, angles, lengths)
+            return torch.cat([turned(x[..., :width], angles, lengths), x[..., width:]], dim=-1)
+
+        return of(q, self.queries, self.query_lengths), of(k, self.keys, self.key_lengths)
+
+
+class RotaryModel(PositionModel):
+    """Rotates the pair i of the channels of a head by the angle t w_i; a variant defines the w_i.
+
+    Args:
+        dims: sizes of the Transformer; the width of a head must be even.
+        encoding: t, one number per unit.
+        base: of the inverse frequencies.
+        fraction: share of the channels of a head that is turned, the first ones.
+
+    Raises:
+        PositionError: the width of a head is odd, the fraction is not above 0 and at most 1, or the encoding gives a
+            vector per unit.
+    """
+
+    interleaved: ClassVar[bool] = False
+    """Whether the channels 2i and 2i + 1 are a pair; otherwise i and i + d_h/2 are."""
+    longer = 1.0
+    """Factor of the turned queries and keys."""
+    fraction = 1.0
+    """Share of the channels of a head that is turned."""
+
+    def __init__(self, dims: Dims, encoding: Encoding = Order(), base: float = 10000.0, fraction: float = 1.0) -> None:
+        self._begin(dims, [encoding])
+        if not 0 < fraction <= 1 or dims.head * fraction < 2:
+            raise PositionError(
+                f"position model {self.name!r} turns a fraction {fraction} of the {dims.head} channels of a head; give "
+                f"a number up to 1 with which a pair is left"
+            )
+        self.base, self.fraction = base, fraction
+
+    def prepare(self, positions: Positions) -> Any:
+        """The angles, once for all layers."""
+        (encoding,) = self.encodings
+        keys = numbers(self.name, encoding, positions[encoding])
+        frequencies = self.inverse_frequencies().to(keys.device)
+        queries, keys = (_angles(places, frequencies) for places in (positions.queries(encoding), keys))
+        return Turns(queries, keys, self.longer, self.longer)
+
+    def terms(self, prepared: Any, site: Site) -> Terms:
+        return Terms(maps=(prepared.neighbours if self.interleaved else prepared.halves,))
+
+    def inverse_frequencies(self) -> Tensor:
+        """(d_h/2,) float64 the w_i."""
+        return inverse_frequencies(2 * int(self.dims.head * self.fraction / 2), base=self.base)
+
+    def cos_sin(self, positions: Positions) -> tuple[Tensor, Tensor]:
+        """(b, n, d_h/2) cosine and sine of the angle of each unit and pair of channels, times the factor of lengths.
+
+        The pairs are (2i, 2i+1) or (i, i + d_h/2), as the model says. ``torch.cat([x, x], -1)`` of the latter is what
+        Llama of Hugging Face calls ``position_embeddings``.
+
+        Raises:
+            PositionError: queries and keys have other angles or factors, as in a decoding step or with ``xpos``.
+        """
+        turns = self.prepare(positions)
+        if not isinstance(turns, Turns) or not turns.alike:
+            raise PositionError(
+                f"position model {self.name!r} turns queries and keys differently, so that one cosine and sine cannot "
+                f"say how; apply the maps of its terms"
+            )
+        return (turns.keys.cos() * turns.key_lengths)[:, 0], (turns.keys.sin() * turns.key_lengths)[:, 0]
+
+    def _begin(self, dims: Dims, encodings: Sequence[Encoding]) -> None:
+        check_even(self.name, dims)
+        super().__init__(dims, [of_arity(self.name, each, 1) for each in encodings])
+
+
+class DynamicRotaryModel(RotaryModel):
+    """Rotary positions whose inverse frequencies depend on the length of each text.
+
+    Args:
+        dims: sizes of the Transformer; the width of a head must be even.
+        encoding: t, one number per unit.
+        length: L, one number per unit; 0 where a row is padded.
+        base: of the inverse frequencies.
+        trained: number of units of the longest text in training, 1 or more.
+    """
+
+    def __init__(
+        self,
+        dims: Dims,
+        encoding: Encoding = Order(),
+        length: Encoding = Size(),
+        base: float = 10000.0,
+        trained: int = 2048,
+    ) -> None:
+        check_longer(self.name, trained=trained)
+        self._begin(dims, [encoding, length])
+        self.base, self.trained = base, trained
+
+    def prepare(self, positions: Positions) -> Turns:
+        """The angles, once for all layers."""
+        encoding, length = self.encodings
+
+        def angles(places: Tensor, lengths: Tensor) -> Tensor:
+            return _angles(places, self.of_lengths(numbers(self.name, length, lengths)[..., None].double()))
+
+        keys = angles(numbers(self.name, encoding, positions[encoding]), positions[length])
+        return Turns(angles(positions.queries(encoding), positions.queries(length)), keys, self.longer, self.longer)
+
+    @abstractmethod
+    def of_lengths(self, lengths: Tensor) -> Tensor:
+        """(..., d_h/2) inverse frequencies for texts of the lengths (..., 1), both float64."""
+
+
+def newer_base(width: int, base: float | Tensor, longer: float | Tensor) -> float | Tensor:
+    """The base with which the slowest pair of a head turns ``longer`` times slower and the fastest as before."""
+    return base * longer ** (width / (width - 2)) if width > 2 else base
+
+
+def check_even(model: str, dims: Dims) -> None:
+    """Raise a :class:`PositionError` if the channels of a head cannot be paired."""
+    if dims.head % 2:
+        raise PositionError(
+            f"position model {model!r} turns pairs of channels, so the width of a head must be even; "
+            f"it is {dims.width} / {dims.heads} = {dims.head}"
+        )
+
+
+def check_longer(model: str, **factors: float) -> None:
+    """Raise a :class:`PositionError` if one of the factors, or lengths, is below 1."""
+    for name, factor in factors.items():
+        if factor < 1:
+            raise PositionError(f"position model {model!r} takes a {name} of 1 or more; given is {factor}")
+
+
+def check_above_zero(model: str, **numbers: float) -> None:
+    """Raise a :class:`PositionError` if one of the numbers, by which something is divided, is 0 or less."""
+    for name, number in numbers.items():
+        if number <= 0:
+            raise PositionError(f"position model {model!r} takes a {name} above 0; given is {number}")
+
+
+def length_of(model: str, given: float | None, usual: float) -> float:
+    """The factor of rotated queries and keys: the given one, or the usual one.
+
+    Raises:
+        PositionError: 0 times or less.
+    """
+    if given is not None and given <= 0:
+        raise PositionError(
+            f"position model {model!r} multiplies queries and keys by a factor above 0; given is longer={given}"
+        )
+    return usual if given is None else given
+
+
+def _angles(places: Tensor, frequencies: Tensor) -> Tensor:
+    return (places[..., None].double() * frequencies)[:, None]
+
+
+def _turned(a: Tensor, b: Tensor, angles: Tensor, lengths: Tensor | float) -> tuple[Tensor, Tensor]:
+    cos, sin = (angles.cos() * lengths).to(a.dtype), (angles.sin() * lengths).to(a.dtype)
+    return a * cos - b * sin, a * sin + b * cos
+
+
+class Rotary(RotaryModel, name="rotary"):
+    """Rotary positions, pairs of neighbouring channels (Su et al. 2021).
+
+    (q_t, k_s) -> (R_t q_t, R_s k_s): R_t turns the channels (2i, 2i+1) of each head by t base^(-2i/d_h).
+
+    q.k then depends on s - t only. t is the place of a unit, or any other number per unit, such as its depth in a tree.
+    (Su et al. 2021, section 3.2; survey, eq. 26, whose product R_t^T R_s is the rotation by s - t.)
+
+    The pairs are RoFormer's. Llama pairs other channels: ``rotary-half``.
+
+    Args:
+        dims: sizes of the Transformer; the width of a head must be even.
+        encoding: one number per unit.
+        base: the slowest pair turns about this many times slower than the fastest.
+        fraction: share of the channels of a head that is turned, the first ones; d_h above is then their number.
+            (Partial rotary positions of GPT-J and GPT-NeoX; "partial_rotary_factor" of Hugging Face.)
+
+    Raises:
+        PositionError: the width of a head is odd, no pair is left, or the encoding gives a vector per unit.
+    """
+
+    spec = Spec("su2021", "sequence", CELLS, table1=CELLS)
+
+    interleaved = True
+
+
+class RotaryHalf(RotaryModel, name="rotary-half"):
+    """Rotary positions, each channel of the first half of a head paired with one of the second (Llama, GPT-NeoX).
+
+    (q_t, k_s) -> (R_t q_t, R_s k_s): R_t turns the channels (i, i + d_h/2) of each head by t base^(-2i/d_h).
+
+    ``rotary`` with the channels of a head in another order: the two differ by a fixed permutation of the rows of the
+    query and key projections, which matters for weights that were trained with one of them.
+
+    Args:
+        dims: sizes of the Transformer; the width of a head must be even.
+        encoding: one number per unit.
+        base: the slowest pair turns about this many times slower than the fastest.
+        fraction: share of the channels of a head that is turned, the first ones; d_h above is then their number.
+            (Partial rotary positions of GPT-J and GPT-NeoX; "partial_rotary_factor" of Hugging Face.)
+
+    Raises:
+        PositionError: the width of a head is odd, no pair is left, or the encoding gives a vector per unit.
+    """
+
+    spec = Spec("su2021", "sequence", CELLS, table1=CELLS)
+
+
+def ramp(width: int, base: float, trained: int, many: float, few: float, truncate: bool = True) -> Tensor:
+    """(width/2,) float64: 1 for pairs that turn more than ``many`` times within a text of training, 0 below ``few``.
+
+    The pair that turns r times there is i(r) = width ln(trained / 2 pi r) / (2 ln base), in general not a whole number;
+    the values fall in a straight line from floor(i(many)) to ceil(i(few)), clamped to 0..width-1. (Only width/2 pairs
+    exist; the authors' code clamps it to the number of channels.) Without ``truncate`` it goes from i(many) to i(few)
+    themselves.
+    """
+
+    def pair(times: float) -> float:
+        return width * math.log(trained / (times * 2 * math.pi)) / (2 * math.log(base))
+
+    ends = (math.floor(pair(many)), math.ceil(pair(few))) if truncate else (pair(many), pair(few))
+    first, last = max(ends[0], 0), min(ends[1], width - 1)
+    span = last - first or 0.001  # the authors', against division by zero
+    return 1 - ((torch.arange(width // 2, dtype=torch.float64) - first) / span).clamp(0, 1)
+
+
+def factors_of(model: str, dims: Dims, given: tuple[float, ...], scale: float) -> Tensor:
+    """(d_h/2,) float64: the factors given, one for each pair; by default those of NTK-aware scaling, a^(2i/(d_h-2)).
+
+    Raises:
+        PositionError: there is not one for each pair, or one is not positive.
+    """
+    pairs = dims.head // 2
+    if not given:
+        return scale ** (torch.arange(pairs, dtype=torch.float64) / max(pairs - 1, 1))
+    if len(given) != pairs or min(given) <= 0:
+        raise PositionError(
+            f"position model {model!r} takes a positive factor for each of the {pairs} pairs of channels of a head; "
+            f"given are {len(given)}: {listed(given)}"
+        )
+    return torch.tensor(given, dtype=torch.float64)
+
+
+def sharper(model: str, scale: float, trained: int) -> float:
+    """sqrt(1 + ln scale / ln trained): the factor of queries and keys, so that attention stays as sharp.
+
+    Raises:
+        PositionError: texts in training had fewer than 2 units.
+    """
+    if trained < 2:
+        raise PositionError(f"position model {model!r} takes a trained length of 2 or more; given is {trained}")
+    return math.sqrt(1 + math.log(scale) / math.log(trained)) if scale > 1 else 1.0
+
+
+class PositionInterpolation(RotaryModel, name="position-interpolation"):
+    """Rotary positions, interpolated into the length of training (Chen et al. 2023).
+
+    (q_t, k_s) -> (R_(t/a) q_t, R_(s/a) k_s): R_t turns the channels (i, i + d_h/2) of a head by t base^(-2i/d_h).
+
+    A model trained on texts of some length then sees, in texts a times as long, only angles from training. (Chen et al.
+    2023, eq. 3; Llama's layout of channels, as in the code of YaRN.) With a = 1 this is ``rotary-half``.
+
+    Args:
+        dims: sizes of the Transformer; the width of a head must be even.
+        encoding: one number per unit.
+        base: the slowest pair turns about this many times slower than the fastest.
+        scale: a, 1 or more.
+
+    Raises:
+        PositionError: the width of a head is odd, a scale is below 1, or the encoding gives a vector per unit.
+    """
+
+    spec = Spec("chen2023", "sequence", CELLS)
+
+    def __init__(self, dims: Dims, encoding: Encoding = Order(), base: float = 10000.0, scale: float = 4.0) -> None:
+        check_longer(self.name, scale=scale)
+        super().__init__(dims, encoding, base)
+        self.scale = scale
+
+    def inverse_frequencies(self) -> Tensor:
+        return super().inverse_frequencies() / self.scale
+
+
+class NTKAware(RotaryModel, name="ntk-aware"):
+    """Rotary positions with a larger base, so that slow pairs become slower and fast ones do not (NTK-aware scaling).
+
+    ``rotary-half`` with the base b a^(d_h/(d_h-2)): the slowest pair turns a times slower, the fastest as before.
+
+    Pairs in between are slowed down by the power 2i/(d_h-2) of a. (bloc97 2023; Peng et al. 2024, section 3.1,
+    definition 1, where d_h is |D|. As in the code of YaRN.)
+
+    Args:
+        dims: sizes of the Transformer; the width of a head must be even.
+        encoding: one number per unit.
+        base: b.
+        scale: a, 1 or more.
+
+    Raises:
+        PositionError: the width of a head is odd, a scale is below 1, or the encoding gives a vector per unit.
+    """
+
+    spec = Spec("peng2024", "sequence", CELLS)
+
+    def __init__(self, dims: Dims, encoding: Encoding = Order(), base: float = 10000.0, scale: float = 4.0) -> None:
+        check_longer(self.name, scale=scale)
+        super().__init__(dims, encoding, float(newer_base(dims.head, base, scale)))
+
+
+_NTK = (1.25, 0.75)
+_AS_THEY_ARE = (16, 2)
+"""Turns within a text of training, from which on and up to which a pair goes from one way to the next: the authors'."""
+
+
+class NTKByParts(RotaryModel, name="ntk-by-parts"):
+    """Rotary positions whose fast, middle and slow pairs are scaled in three ways (NTK by parts).
+
+    ``rotary-half`` with the inverse frequencies w_i = f_i (1 - u_i) + u_i [ (1 - v_i) f_i / a + v_i g_i ].
+
+    f_i = b^(-2i/d_h) are the inverse frequencies of training, f_i / a those of ``position-interpolation``, g_i those of
+    ``ntk-aware``. u is 0 for pairs that turn more than 16 times within a text of training and 1 below 2 times; v is 1
+    above 1.25 times and 0 below 0.75; both fall in straight lines over pairs (:func:`ramp` is 1 - u, and v). So fast
+    pairs are unchanged, slow ones are interpolated, and some in between are as with another base.
+
+    This is the code of YaRN. Its paper (Peng et al. 2024, section 3.2, definition 2) goes from f_i / a to f_i only,
+    between 1 and 32 turns: that is ``yarn`` without its factor of queries and keys.
+
+    Args:
+        dims: sizes of the Transformer; the width of a head must be even.
+        encoding: one number per unit.
+        base: b.
+        scale: a, 1 or more.
+        trained: number of units of the longest text in training.
+
+    Raises:
+        PositionError: the width of a head is odd, a scale or length below 1, or the encoding gives a vector per unit.
+    """
+
+    spec = Spec("peng2024", "sequence", CELLS)
+
+    def __init__(
+        self, dims: Dims, encoding: Encoding = Order(), base: float = 10000.0, scale: float = 4.0, trained: int = 2048
+    ) -> None:
+        check_longer(self.name, scale=scale, trained=trained)
+        super().__init__(dims, encoding, base)
+        self.scale, self.trained = scale, trained
+
+    def inverse_frequencies(self) -> Tensor:
+        width, trained = self.dims.head, super().inverse_frequencies()
+        other = inverse_frequencies(width, base=newer_base(width, self.base, self.scale))
+        ntk = ramp(width, self.base, self.trained, *_NTK)
+        stays = ramp(width, self.base, self.trained, *_AS_THEY_ARE)
+        scaled = trained / self.scale * (1 - ntk) + other * ntk
+        return scaled * (1 - stays) + trained * stays
+
+
+class DynamicNTK(DynamicRotaryModel, name="dynamic-ntk"):
+    """NTK-aware scaling by the ratio of the length of the text to that of training (dynamic NTK).
+
+    ``ntk-aware`` with a = c L/L' - (c - 1) if the text has more than L' units, and a = 1 otherwise.
+
+    L is the length of the text, L' that of the longest in training, c a factor, 1 in the code of YaRN (there ``ntk``;
+    Hugging Face's ``factor``). (emozilla 2023; Peng et al. 2024, section 3.3.) L is of each text, not of a batch: what
+    a text is padded or packed with has no influence. The encoding L is not causal: when a text grows beyond L', the
+    angles of its first units change too. Beyond L' angles therefore follow from offsets and L.
+
+    Args:
+        dims: sizes of the Transformer; the width of a head must be even.
+        encoding: one number per unit.
+        length: L, one number per unit.
+        base: b.
+        scale: c, 1 or more.
+        trained: L'.
+
+    Raises:
+        PositionError: the width of a head is odd, a scale or L' is below 1, or the encoding gives a vector per unit.
+    """
+
+    spec = Spec(
+        "peng2024",
+        "sequence",
+        CELLS,
+        note="a text longer than those of training changes all its angles with its length, not with places",
+    )
+
+    def __init__(
+        self,
+        dims: Dims,
+        encoding: Encoding = Order(),
+        length: Encoding = Size(),
+        base: float = 10000.0,
+        scale: float = 1.0,
+        trained: int = 2048,
+    ) -> None:
+        check_longer(self.name, scale=scale)
+        super().__init__(dims, encoding, length, base, trained)
+        self.scale = scale
+
+    def of_lengths(self, lengths: Tensor) -> Tensor:
+        longer = (self.scale * lengths / self.trained - (self.scale - 1)).where(lengths > self.trained, 1.0)
+        return inverse_frequencies(self.dims.head, lengths.device, newer_base(self.dims.head, self.base, longer))
+
+
+class DynamicInterpolation(DynamicRotaryModel, name="dynamic-interpolation"):
+    """Position interpolation by the ratio of the length of the text to that of training.
+
+    ``position-interpolation`` with a = L/L' if the text has more than L' units, and a = 1 otherwise.
+
+    L is the length of the text, L' that of the longest in training. (Peng et al. 2024, section 3.3; the code of YaRN,
+    its dynamic rotary positions without ``ntk``.) As of ``dynamic-ntk``, L is of each text, so that decoders cannot use
+    it.
+
+    Args:
+        dims: sizes of the Transformer; the width of a head must be even.
+        encoding: one number per unit.
+        length: L, one number per unit.
+        base: the slowest pair turns about this many times slower than the fastest.
+        trained: L'.
+
+    Raises:
+        PositionError: the width of a head is odd, L' is below 1, or the encoding gives a vector per unit.
+    """
+
+    spec = Spec(
+        "peng2024",
+        "sequence",
+        CELLS,
+        note="a text longer than those of training changes all its angles with its length, not with places",
+    )
+
+    def of_lengths(self, lengths: Tensor) -> Tensor:
+        trained = inverse_frequencies(self.dims.head, lengths.device, self.base)
+        return trained * self.trained / lengths.clamp(min=self.trained)
+
+
+class YaRN(RotaryModel, name="yarn"):
+    """YaRN: slow pairs of rotary channels interpolated, not fast ones, and sharper attention (Peng et al. 2024).
+
+    ``rotary-half`` with inverse frequencies (1 - u_i) f_i / a + u_i f_i; queries and keys are multiplied by c.
+
+    f_i = b^(-2i/d_h) are the inverse frequencies of training. u is 1 for pairs that turn more than 32 times within a
+    text of training, 0 below once, and falls in a straight line over the pairs between (:func:`ramp`). c = 0.1 ln a +
+    1, and scores grow by c^2, which acts as the temperature of the softmax. (Peng et al. 2024, section 3.4, definition
+    3.)
+
+    As in the authors' code: the ends of the line are whole pairs, rounded outwards, and clamped to 0..d_h - 1, although
+    there are only d_h/2 pairs. Hugging Face's ``rope_scaling`` of type "yarn" is the same; its keys "factor",
+    "original_max_position_embeddings", "beta_fast", "beta_slow", "truncate" and "attention_factor" are ``scale``,
+    ``trained``, ``fast``, ``slow``, ``truncate`` and ``longer`` here.
+
+    Args:
+        dims: sizes of the Transformer; the width of a head must be even.
+        encoding: one number per unit.
+        base: b.
+        scale: a, 1 or more; with 1 this is ``rotary-half``.
+        trained: number of units of the longest text in training.
+        fast: turns within such a text from which on a pair stays as it is.
+        slow: turns below which a pair is interpolated.
+        truncate: whether the ends of the line are rounded.
+        longer: c, above 0; None for 0.1 ln a + 1.
+
+    Raises:
+        PositionError: the width of a head is odd, a scale or length below 1, a c of 0 or less, or a vector per unit.
+    """
+
+    spec = Spec("peng2024", "sequence", CELLS)
+
+    def __init__(
+        self,
+        dims: Dims,
+        encoding: Encoding = Order(),
+        base: float = 10000.0,
+        scale: float = 4.0,
+        trained: int = 2048,
+        fast: float = 32.0,
+        slow: float = 1.0,
+        truncate: bool = True,
+        longer: float | None = None,
+    ) -> None:
+        check_longer(self.name, scale=scale, trained=trained)
+        check_above_zero(self.name, fast=fast, slow=slow)
+        super().__init__(dims, encoding, base)
+        self.scale, self.trained, self.fast, self.slow, self.truncate = scale, trained, fast, slow, truncate
+        self.longer = length_of(self.name, longer, 0.1 * math.log(scale) + 1)
+
+    def inverse_frequencies(self) -> Tensor:
+        trained = super().inverse_frequencies()
+        stays = ramp(self.dims.head, self.base, self.trained, self.fast, self.slow, self.truncate)
+        return trained / self.scale * (1 - stays) + trained * stays
+
+
+class Llama3(RotaryModel, name="llama3"):
+    """Llama 3's rotary positions for longer texts: slow pairs of channels are interpolated (Grattafiori et al. 2024).
+
+    ``rotary-half`` with inverse frequencies (1 - u_i) f_i / a + u_i f_i, where u_i follows the wavelength of a pair.
+
+    ::
+
+        u_i = min(1, max(0, (T / l_i - slow) / (fast - slow))),    l_i = 2 pi / f_i
+
+    f_i = b^(-2i/d_h) are the inverse frequencies of training, T the length of its texts: a pair that turns more than
+    ``fast`` times within such a text stays as it is, one that turns less than ``slow`` times is a times slower, and
+    those between are mixed. (Llama 3.1, after Grattafiori et al. 2024; the formula is in the authors' code, not in the
+    paper.) It differs from ``ntk-by-parts`` and ``yarn`` in the mixture, which is linear in the number of turns, and
+    queries and keys keep their length. Hugging Face's "factor", "original_max_position_embeddings",
+    "high_freq_factor" and "low_freq_factor" are ``scale``, ``trained``, ``fast`` and ``slow`` here.
+
+    Args:
+        dims: sizes of the Transformer; the width of a head must be even.
+        encoding: one number per unit.
+        base: b; 500,000 in Llama 3.
+        scale: a, 1 or more; with 1 this is ``rotary-half``.
+        trained: T, number of units of the longest text in training.
+        fast: turns within such a text from which on a pair stays as it is.
+        slow: turns below which a pair is a times slower; below ``fast``.
+
+    Raises:
+        PositionError: the width of a head is odd, a scale or length below 1, ``slow`` is not between 0 and ``fast``, or
+            the encoding gives a vector per unit.
+    """
+
+    spec = Spec("grattafiori2024", "sequence", CELLS)
+
+    def __init__(
+        self,
+        dims: Dims,
+        encoding: Encoding = Order(),
+        base: float = 500_000.0,
+        scale: float = 8.0,
+        trained: int = 8192,
+        fast: float = 4.0,
+        slow: float = 1.0,
+    ) -> None:
+        check_longer(self.name, scale=scale, trained=trained)
+        check_above_zero(self.name, slow=slow)
+        if fast <= slow:
+            raise PositionError(f"position model {self.name!r} takes a fast above slow; given are {fast} and {slow}")
+        super().__init__(dims, encoding, base)
+        self.scale, self.trained, self.fast, self.slow = scale, trained, fast, slow
+
+    def inverse_frequencies(self) -> Tensor:
+        trained = super().inverse_frequencies()
+        turns = self.trained * trained / (2 * math.pi)
+        stays = ((turns - self.slow) / (self.fast - self.slow)).clamp(0, 1)
+        return trained / self.scale * (1 - stays) + trained * stays
+
+
+class LongRoPE(RotaryModel, name="longrope"):
+    """LongRoPE: a factor for each pair of rotary channels (Ding et al. 2024).
+
+    ``rotary-half`` with inverse frequencies b^(-2i/d_h) / lambda_i; queries, keys times c = sqrt(1 + ln a / ln L').
+
+    a is the ratio of the length of texts to that in training, L'. The first ``kept`` places are as in training. (Ding
+    et al. 2024, section 3; the authors' code, whose c is called "su". For its other values, and Hugging Face's
+    "attention_factor", use ``longer``.)
+
+    The factors lambda are found by a search for each trained model; the search itself is not included. Without factors
+    they are a^(2i/(d_h-2)), those of ``ntk-aware``, one of the starting points of the authors' search.
+
+    Args:
+        dims: sizes of the Transformer; the width of a head must be even.
+        encoding: one number per unit.
+        base: b.
+        factors: lambda, d_h/2 positive numbers.
+        scale: a, 1 or more.
+        trained: L', 2 or more.
+        kept: places below this are as in training.
+        longer: c, above 0; by default that of the formula.
+
+    Raises:
+        PositionError: the width of a head is odd, a scale below 1, a length below 2, another number of factors, a c of
+            0 or less, or a vector per unit.
+    """
+
+    spec = Spec(
+        "ding2024",
+        "sequence",
+        CELLS,
+        note="with places that are kept, scores between these and others depend on where they are",
+    )
+
+    def __init__(
+        self,
+        dims: Dims,
+        encoding: Encoding = Order(),
+        base: float = 10000.0,
+        factors: tuple[float, ...] = (),
+        scale: float = 4.0,
+        trained: int = 4096,
+        kept: int = 0,
+        longer: float | None = None,
+    ) -> None:
+        check_longer(self.name, scale=scale)
+        super().__init__(dims, encoding, base)
+        as_trained = self.inverse_frequencies()
+        self.frequencies = torch.stack([as_trained / factors_of(self.name, dims, factors, scale), as_trained])
+        lengthened = length_of(self.name, longer, sharper(self.name, scale, trained))
+        self.lengths, self.kept = torch.tensor([lengthened, 1.0], dtype=torch.float64), kept
+
+    def prepare(self, positions: Positions) -> Turns:
+        (encoding,) = self.encodings
+        keys = numbers(self.name, encoding, positions[encoding])
+        frequencies, lengths = self.frequencies.to(keys.device), self.lengths.to(keys.device)
+        both = positions.queries(encoding), keys
+        which = [(places < self.kept).long() for places in both]
+        angles = [(t[..., None].double() * frequencies[w])[:, None] for t, w in zip(both, which, strict=True)]
+        return Turns(*angles, *(lengths[w][:, None, :, None] for w in which))
+
+
+class LongRoPEDynamic(DynamicRotaryModel, name="longrope-dynamic"):
+    """LongRoPE with factors that grow with the length of the text (Ding et al. 2024, their code).
+
+    ``longrope`` with the factors 1 + (lambda_i - 1) (L/L' - 1) / (a - 1), L being the number of units of the text.
+
+    At L = L' pairs turn as in training, at L = a L' as in ``longrope``. As in the authors' code the line goes on below
+    L' and beyond a L': in a text shorter than L' pairs turn faster than in training. L is of each text; decoders cannot
+    use it, because a text that grows changes the angles of its first units.
+
+    Args:
+        dims: sizes of the Transformer; the width of a head must be even.
+        encoding: one number per unit.
+        length: L, one number per unit.
+        base: b.
+        factors: lambda, d_h/2 positive numbers; the default is that of ``longrope``.
+        scale: a, above 1.
+        trained: L', 2 or more.
+        longer: the factor of queries and keys; None as in ``longrope``.
+
+    Raises:
+        PositionError: the width of a head is odd, a scale of 1 or less, a length below 2, another number of factors, a
+            vector per unit, a ``longer`` of 0 or less, or a text so short that the line leads to factors of 0 or less.
+    """
+
+    spec = Spec(
+        "ding2024",
+        "sequence",
+        Cells("B", "MAM", learnable=False, recurring=True, unbound=True, params="0"),
+        note="angles follow from offsets and from the length of the text, which more text in front changes",
+    )
+
+    def __init__(
+        self,
+        dims: Dims,
+        encoding: Encoding = Order(),
+        length: Encoding = Size(),
+        base: float = 10000.0,
+        factors: tuple[float, ...] = (),
+        scale: float = 4.0,
+        trained: int = 4096,
+        longer: float | None = None,
+    ) -> None:
+        check_longer(self.name, scale=scale)
+        if scale == 1:
+            raise PositionError("position model 'longrope-dynamic' divides by scale - 1; give a scale above 1")
+        super().__init__(dims, encoding, length, base, trained)
+        self.scale = scale
+        self.longer = length_of(self.name, longer, sharper(self.name, scale, trained))
+        self.factors = factors_of(self.name, dims, factors, scale)
+
+    def of_lengths(self, lengths: Tensor) -> Tensor:
+        lengths = lengths.where(lengths > 0, self.trained)
+        factors = 1 + (self.factors.to(lengths.device) - 1) * (lengths / self.trained - 1) / (self.scale - 1)
+        if holds((factors <= 0).any()):
+            raise PositionError(
+                f"position model 'longrope-dynamic' has no positive factors for a text of {int(lengths.min())} units; "
+                f"give a 'trained' nearer to the length of such texts, or use 'longrope'"
+            )
+        return inverse_frequencies(self.dims.head, lengths.device, self.base) / factors

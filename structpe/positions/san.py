@@ -1,0 +1,144 @@
+"""SAN: learned positions from the spectrum, and attention apart for real edges and other pairs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from structpe.dropout import dropout
+from structpe.encodings.distance import Adjacency
+from structpe.encodings.laplacian import Eigenpairs
+from structpe.positions import Block, Cells, Dims, Positions, Site, Spec
+from structpe.positions.block import LINKS, NONE, SELF, WITHIN_NODE, allowed, joined, links, split
+from structpe.positions.networks import concatenated, position_width
+from structpe.positions.spectra import SpectralTransformer, Spectrum, transformer_width
+from structpe.terms import Terms
+
+__all__ = [
+    "SAN",
+]
+
+
+_CLAMP = 5.0
+_EPS = 1e-6
+_FAKE = (NONE, WITHIN_NODE)
+
+_PARAMS = f"{SpectralTransformer.count('p', 'm', 'f')} + (r - 1)*d + (8*d*d + d)*l"
+"""Formula of the number of parameters."""
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    spectrum: Tensor
+    links: Tensor
+
+
+class SAN(Block, name="san"):
+    """A learned encoding of the spectrum, and attention with other weights where an edge is (Kreuzer et al. 2021).
+
+    At the input cat[x_u, sum_j T(A [v_uj, lambda_j] + a)_j], and in every layer its own attention.
+
+    ::
+
+        o_i  = O (sum_j w_ij V x_j) / (sum_j w_ij + 1e-6) + c,  j != i, heads side by side
+        w_ij = exp(s_ij) / (1 + gamma),        s_ij = clamp(sum_c (Q x_i)_c (K x_j)_c (E e_ij)_c / sqrt(d_h), -5, 5)
+        w_ij = exp(s_ij) gamma / (1 + gamma),  likewise with Q', K', E', where no edge joins i and j
+
+    T is a Transformer of width p over the k lowest eigenvectors of one node; their signs are drawn at random for each
+    batch in training. e_ij (d) embeds the kind of link: none, an edge to, from, to and from the key, or two units of
+    one node, which count as no edge. Q, K, E, Q', K', E', V, O are (d, d) of each layer, only O with a bias. (Kreuzer
+    et al. 2021, sections 3.2 and 3.3, eqs. 9 to 11; the authors' code.) The code embeds the labels of bonds, while this
+    has kinds of links. x at the input is the content in the other d - p channels: the last p are overwritten.
+
+    Row entries: the code scales what each node has of the eigenvectors to length 1, the paper each eigenvector: the
+    former is the default, ``Eigenpairs(norm="rows")``, the latter ``Eigenpairs()``.
+
+    Args:
+        dims: sizes of the Transformer.
+        encoding: eigenvectors and eigenvalues, the trivial one among them.
+        gamma: weight of pairs without an edge relative to those with one, 0 or more; the authors choose it per data
+            set.
+        width: p; None for a quarter of the model's width, 4 at least, rounded up to what the heads of T divide.
+        heads: of T.
+        layers: of T.
+        feedforward: hidden width of T; PyTorch's default in the code.
+
+    Raises:
+        PositionError: p leaves no channels for content, or the heads do not divide it.
+        UnsupportedTerm: something else than which pairs attend is to act on attention.
+    """
+
+    drops = True
+    spec = Spec(
+        "kreuzer2021",
+        "graph",
+        Cells("B", "both", learnable=True, recurring=True, unbound=True, params=_PARAMS),
+        note="a block counts its projections",
+    )
+
+    def __init__(
+        self,
+        dims: Dims,
+        encoding: Eigenpairs = Eigenpairs(norm="rows"),
+        gamma: float = 0.1,
+        width: int | None = None,
+        heads: int = 2,
+        layers: int = 1,
+        feedforward: int = 2048,
+    ) -> None:
+        p = position_width(self.name, transformer_width(self.name, width, heads, dims.width), dims.width)
+        self.adjacency = Adjacency()
+        super().__init__(dims, [encoding, self.adjacency], p=p, m=layers, f=feedforward, r=LINKS)
+        self.eigenpairs = encoding
+        self.of_all = SpectralTransformer(p, heads, layers, feedforward)
+        self.edges = nn.Embedding(LINKS - 1, dims.width)  # a unit is not linked to itself
+        self.attentions = nn.ModuleList(_Attention(dims, gamma) for _ in range(dims.layers))
+
+    def prepare(self, positions: Positions) -> _Prepared:
+        """The learned encoding (b, n, p) and the links (b, n, n)."""
+        spectrum = Spectrum.of(positions, self.eigenpairs, self.edges.weight.dtype)
+        summed = self.of_all(spectrum.flipped() if self.training else spectrum)
+        return _Prepared(summed, links(positions[self.adjacency]))
+
+    def inputs(self, x: Tensor, prepared: _Prepared) -> Tensor:
+        return concatenated(x, prepared.spectrum)
+
+    def attend(self, x: Tensor, prepared: _Prepared, site: Site, terms: Terms) -> tuple[Tensor, Any]:
+        among = allowed(self.name, terms, x)
+        out: Tensor = self.attentions[site.layer](x, self.edges.weight, prepared.links, among, site.dropout)
+        return out, prepared
+
+
+class _Attention(nn.Module):
+    def __init__(self, dims: Dims, gamma: float) -> None:
+        super().__init__()
+        self.heads, self.gamma = dims.heads, gamma
+        d = dims.width
+        self.real, self.fake = (nn.ModuleList(nn.Linear(d, d, bias=False) for _ in range(3)) for _ in range(2))
+        self.value, self.out = nn.Linear(d, d, bias=False), nn.Linear(d, d)
+
+    def forward(self, x: Tensor, edges: Tensor, kinds: Tensor, allowed: Tensor, dropped: float) -> Tensor:
+        """From x (b, n, d), edges (r - 1, d), kinds (b, n, n) and allowed (b or 1, h or 1, n, n) to (b, n, d)."""
+        weights = x.new_zeros(len(x), self.heads, *kinds.shape[1:])
+        for kind in range(LINKS):
+            if kind == SELF:
+                continue
+            network, strength = (self.fake, self.gamma) if kind in _FAKE else (self.real, 1.0)
+            of_edge = edges[kind - (kind > SELF)]
+            these = (kinds == kind)[:, None] & allowed
+            score = self._scores(x, network, of_edge).clamp(-_CLAMP, _CLAMP)
+            weights = torch.where(these, score.exp() * (strength / (1 + self.gamma)), weights)
+        weights = dropout(weights / (weights.sum(-1, keepdim=True) + _EPS), dropped)
+        mixed = weights @ split(self.value(x), self.heads)
+        out: Tensor = self.out(joined(mixed))
+        return out
+
+    def _scores(self, x: Tensor, network: nn.ModuleList, of_edge: Tensor) -> Tensor:
+        """(b, h, n, n) as if all pairs had a link of one kind."""
+        query, key, edge = network
+        q = split(query(x) * edge(of_edge), self.heads)
+        return q @ split(key(x), self.heads).transpose(-1, -2) / math.sqrt(q.shape[-1])

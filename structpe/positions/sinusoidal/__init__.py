@@ -1,1 +1,0 @@
-"""Sinusoids of places at the input, of each layer or of the first."""

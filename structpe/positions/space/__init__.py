@@ -1,1 +1,0 @@
-"""Points in continuous space, and on the sphere."""

@@ -1,1 +1,0 @@
-"""Eigenvectors and eigenvalues of the Laplacian of a graph."""

@@ -1,1 +1,0 @@
-"""Stochastic position encoding: relative positions for linear attention, by random features."""

@@ -1,1 +1,0 @@
-"""Positions in a tree: depth, path from the root, steps between two nodes."""

@@ -1,1 +1,0 @@
-"""Random walks and diffusion on a graph."""

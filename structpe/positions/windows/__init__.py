@@ -1,1 +1,0 @@
-"""Masks: which pairs of units attend, by window, direction or edge."""
