@@ -129,8 +129,8 @@ def test_the_root_of_all_folders_is_no_place_for_a_store() -> None:
 REMOVES = re.compile(r"\b(rmtree|unlink|rmdir|remove_dirs|TemporaryDirectory|mkdtemp|os\.remove)\(")
 KNOWN = {
     "cli/demo.py",  # a folder that mkdtemp has made
-    "data/_filling.py",  # shards of an unfinished store, which is marked
-    "data/_index.py",
+    "data/store_writer.py",  # shards of an unfinished store, which is marked
+    "data/store_index.py",
     "datasets/fetching/download.py",  # a part with its note
     "datasets/fetching/getting.py",  # an archive that is unpacked
     "files.py",

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import structpe
+from structpe.positions import MODELS
 
 FILE = Path(structpe.__file__)
 
@@ -51,6 +52,33 @@ def test_import_is_instant() -> None:
     code = "import sys, structpe; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert not {"torch", "numpy"} & set(loaded)
+
+
+IMPORTS = """
+import sys
+import structpe
+from structpe.positions import MODELS
+from structpe.positions import T5, describe
+assert type(model := structpe.build("t5", structpe.Dims(16, 2, 1))) is T5
+assert describe(model)["name"] == "t5"
+class Own(structpe.PositionModel, name="own-of-a-test"): pass
+try:
+    class Taken(structpe.PositionModel, name="alibi"): pass
+except structpe.StructPEError as error:
+    print(error)
+print(len([name for name in sys.modules if name.partition(".")[0] == "structpe"]))
+print("alibi" in structpe.positions.MODELS, len(structpe.positions.MODELS))
+"""
+
+
+def test_a_look_up_imports_what_it_names_and_not_all() -> None:
+    done = subprocess.run([sys.executable, "-c", IMPORTS], capture_output=True, text=True, check=True)
+    error, loaded, all_of_them = done.stdout.splitlines()
+    assert (
+        error == "two position models are named 'alibi': structpe.positions.decay.ALiBi and __main__.Taken; rename one"
+    )
+    assert int(loaded) < 50
+    assert all_of_them == f"True {len(MODELS) + 1}"
 
 
 def test_a_name_needs_few_modules_beside_those_of_torch() -> None:

@@ -351,9 +351,10 @@ def _described(model: PositionModel, layers: tuple[int, ...] | None) -> Any:
     if isinstance(model, Sum):
         parts = zip(model, model.layers, strict=True)
         return [_described(each, composed(layers, own)) for each, own in parts]
-    if model.name not in MODELS or MODELS[model.name] is not type(model):
+    name = getattr(type(model), "name", "")
+    if name not in MODELS or MODELS[name] is not type(model):
         raise PositionError(
-            f"{type(model).__name__} has no name in the registry, so that data cannot speak of it; "
+            f"{type(model).__name__} has no name in the registry, so it cannot be described by plain data; "
             f"declare it with: class {type(model).__name__}(PositionModel, name=...)"
         )
     own = {} if layers is None else {"in_layers": list(layers)}
