@@ -118,9 +118,7 @@ sphinx_gallery_conf = {
 
 PACKAGES = {
     "structure": "A labelled graph whose nodes own units.",
-    "readers": "From files to structures.",
-    "writers": "From structures to files.",
-    "converters": "From objects of other libraries to structures, and back.",
+    "formats": "From files and objects of other libraries to structures, and back.",
     "transforms": "From a structure to another: Levi graph, linear form, units.",
     "parsing": "From sentences to trees and their positions.",
     "encodings": "What is computed from a structure, per unit or pair.",

@@ -12,7 +12,7 @@ MADE = {
 }
 """A structure of each kind in a line of Python."""
 IMPORTED = {
-    "a tree": "from structpe.readers import tree\n",
+    "a tree": "from structpe.formats import tree\n",
     "a grid": "from structpe.transforms.product import grid\n",
 }
 PROGRAM = """\

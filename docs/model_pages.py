@@ -31,12 +31,12 @@ from structpe.cli.positions import Row
 from structpe.encodings import ENCODINGS, UNREACHABLE, WITHIN, Encoding
 from structpe.encodings.compiled import slow
 from structpe.errors import StructPEError
+from structpe.formats import tree
 from structpe.pictures.head_patterns import weights_of
 from structpe.pictures.heat import Heat, heat_of
 from structpe.pictures.setting import Setting, first_layer
 from structpe.plain.yaml import to_yaml
 from structpe.positions import MODELS, Dims
-from structpe.readers import tree
 from structpe.structure import Structure, path
 from structpe.transforms.product import grid
 

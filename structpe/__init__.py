@@ -18,16 +18,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from structpe.attention import attend
     from structpe.citing import cite
-    from structpe.converters import as_structure, as_structures, convert, each_structure
     from structpe.data.encode import encode
     from structpe.encodings import Encoding
     from structpe.errors import StructPEError
+    from structpe.formats import as_structure, as_structures, convert, each_structure, read, write
     from structpe.positions import Dims, PositionModel, Positions, Site, build
-    from structpe.readers import read
     from structpe.structure import Structure, path
     from structpe.tasks.runs import load
     from structpe.terms import Lookup, Terms
-    from structpe.writers import write
 
 __version__ = "0.1.0"
 
@@ -56,14 +54,14 @@ __all__ = [
 ]
 
 _HOME = {
-    "as_structure": "converters",
-    "as_structures": "converters",
+    "as_structure": "formats",
+    "as_structures": "formats",
     "attend": "attention",
     "build": "positions",
     "cite": "citing",
-    "convert": "converters",
+    "convert": "formats",
     "Dims": "positions",
-    "each_structure": "converters",
+    "each_structure": "formats",
     "encode": "data.encode",
     "Encoding": "encodings",
     "load": "tasks.runs",
@@ -71,12 +69,12 @@ _HOME = {
     "path": "structure",
     "PositionModel": "positions",
     "Positions": "positions",
-    "read": "readers",
+    "read": "formats",
     "Site": "positions",
     "Structure": "structure",
     "StructPEError": "errors",
     "Terms": "terms",
-    "write": "writers",
+    "write": "formats",
 }
 
 

@@ -23,6 +23,7 @@ from structpe.data.batch import Batch
 from structpe.data.chunks import columns
 from structpe.encodings import Distance
 from structpe.errors import EncodingError, PositionError, StructPEError, StructureError, UnsupportedTerm
+from structpe.formats import as_text
 from structpe.nn.graph_model import GraphModel, GraphModelConfig
 from structpe.nn.language_model import LanguageModel
 from structpe.nn.layer import StackConfig
@@ -31,7 +32,6 @@ from structpe.nn.stack import Stack
 from structpe.positions import Dims, build
 from structpe.structure import path
 from structpe.transforms import __all__ as TRANSFORMS
-from structpe.writers import as_text
 
 DIMS = Dims(8, 2, 1)
 GRAPH = structpe.Structure(("a", "b"), np.array([[0, 1]]), ("ARG0",), order=np.arange(2), root=0)

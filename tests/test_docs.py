@@ -19,13 +19,11 @@ from typing import NamedTuple
 import pytest
 
 from structpe.citing import reference
-from structpe.converters import CONVERTERS
 from structpe.datasets import BENCHMARKS
 from structpe.encodings import ENCODINGS
+from structpe.formats import CONVERTERS, READERS, WRITERS
 from structpe.positions import MODELS
-from structpe.readers import READERS
 from structpe.registry import Registry
-from structpe.writers import WRITERS
 from tests.cli.running import structpe
 from tests.forking import forked
 from tests.modules import ROOT, modules

@@ -12,14 +12,12 @@ import pytest
 
 from structpe.attention import KERNELS
 from structpe.cli import COMMANDS
-from structpe.converters import CONVERTERS
 from structpe.encodings import ENCODINGS
+from structpe.formats import CONVERTERS, READERS, WRITERS
 from structpe.nn.readouts import READOUTS
 from structpe.objectives import OBJECTIVES
 from structpe.positions import MODELS
-from structpe.readers import READERS
 from structpe.tasks.runs import RUNS
-from structpe.writers import WRITERS
 from tests.modules import Module, modules
 
 LONGEST_FILE = 900

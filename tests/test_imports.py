@@ -25,21 +25,19 @@ BELOW: dict[str, set[str]] = {
     "encodings": {"computed", "plain", "structure"},
     "attention": {"dropout", "precision", "registry", "terms"},
     "workers": {"threads"},
-    "readers": {"plain", "structure", "workers"},
+    "formats": {"files", "plain", "transforms", "workers"},
     "transforms": {"structure"},
     "positions": {"dropout", "encodings", "feature_maps", "precision", "row_sums", "terms"},
     "citing": {"positions"},
-    "data": {"attention", "plain", "positions", "readers", "checksums", "transforms"},
+    "data": {"attention", "plain", "positions", "formats", "checksums"},
     "objectives": {"registry", "structure"},
     "datasets": {"data", "objectives"},
     "nn": {"data"},
-    "writers": {"readers", "files"},
-    "converters": {"writers", "transforms"},
-    "adapters": {"converters", "data"},
-    "parsing": {"converters", "data", "signals", "threads"},
+    "adapters": {"data"},
+    "parsing": {"data", "signals", "threads"},
     "tasks": {"adapters", "nn", "citing", "datasets", "printing", "signals", "threads"},
-    "pictures": {"tasks", "converters"},
-    "cli": {"tasks", "writers", "parsing", "pictures"},
+    "pictures": {"tasks"},
+    "cli": {"tasks", "parsing", "pictures"},
 }
 # The core; whatever else is imported inside a function, by whoever cannot do without it.
 FOREIGN = {"torch", "numpy", "scipy", "threadpoolctl", "jaxtyping", "msgspec", "safetensors"}
@@ -51,7 +49,7 @@ FOREIGN_IN = {
     "structpe.parsing.component": {"spacy"},
 }
 # Folders in which one file is one member of a registry, and the files and folders there that are for all of them.
-REGISTRIES = ("attention", "cli", "converters", "datasets", "objectives", "writers")
+REGISTRIES = ("attention", "cli", "datasets", "objectives")
 SHARED = {
     "attend",
     "base",

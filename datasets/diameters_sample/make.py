@@ -13,7 +13,7 @@ from pathlib import Path
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import shortest_path
 
-from structpe.readers.smiles import molecule
+from structpe.formats.smiles import molecule
 
 CORES = (
     "{}c1ccc({})cc1", "{}c1cccc({})c1", "{}c1ccccc1{}", "{}c1ccc({})nc1", "{}C1CCC({})CC1", "{}C1CCC({})C1",

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 import structpe
 from structpe.encodings import UNREACHABLE, Distance
+from structpe.formats import tree
 from structpe.pictures._heat_map import MAPS, SHADES
 from structpe.pictures._plot import LINES
-from structpe.readers import tree
 
 WIDTH, ROW, CELL = 520, 158, 26
 WORDS = ["the", "keeper", "lit", "the", "lamp"]

@@ -10,8 +10,8 @@ import matplotlib.pyplot as plt
 
 import structpe
 from structpe.encodings import Offset, UndirectedDistance
-from structpe.readers import tree
-from structpe.readers.amr import graph
+from structpe.formats import tree
+from structpe.formats.amr import graph
 
 words = "the keeper lit the old lamp".split()
 cases = {

@@ -8,8 +8,8 @@ before training.
 
 import structpe
 from structpe.encodings import BranchPath, Distance, SPRRelative
+from structpe.formats import tree
 from structpe.pictures import begin, show
-from structpe.readers import tree
 
 sentence = tree(
     "the keeper of the light saw a ship".split(),

@@ -10,7 +10,7 @@ from pathlib import Path
 from structpe.datasets import load
 from structpe.datasets.expressivity.brec import KINDS, brec_pairs
 from structpe.datasets.expressivity.csl import SKIPS, circle
-from structpe.readers.graph6 import graph6
+from structpe.formats.graph6 import graph6
 from structpe.structure import Structure
 
 __all__ = ["SETS", "GraphSet", "Missing", "csl"]

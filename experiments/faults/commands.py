@@ -22,9 +22,6 @@ import yaml
 from processes import Process
 from safetensors.torch import load_file
 
-import structpe.tasks.prediction.report
-import structpe.tasks.prediction.run_all
-import structpe.writers  # noqa: F401
 from structpe.cli.main import main
 from structpe.data import chunks, store
 from structpe.datasets import catalogue

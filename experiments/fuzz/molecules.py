@@ -7,7 +7,7 @@ from pathlib import Path
 
 from mutate import GROWN, grown
 
-from structpe.readers import read
+from structpe.formats import read
 
 __all__ = ["make", "take"]
 

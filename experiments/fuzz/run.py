@@ -35,7 +35,7 @@ from classes import CLASSES
 from mutate import mutated
 
 from structpe.errors import StructPEError
-from structpe.readers import READERS, read
+from structpe.formats import READERS, read
 
 HERE = Path(__file__).parent
 SAMPLES = HERE.parents[1] / "datasets"

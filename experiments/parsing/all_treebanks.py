@@ -17,9 +17,9 @@ from pathlib import Path
 import numpy as np
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 
+from structpe.formats import read
+from structpe.formats.reading import Item
 from structpe.parsing import Options, Parsed, Places, with_places
-from structpe.readers import read
-from structpe.readers.base import Item
 from structpe.transforms import expand
 
 SIZE = 4000

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from structpe.readers.base import Item
+from structpe.formats.reading import Item
 from structpe.structure import Structure
 from structpe.transforms import levi, linearise
 

@@ -33,7 +33,7 @@ import structpe
 from structpe.data.chunks import parts
 from structpe.data.store import Store, load, write
 from structpe.encodings import Encoding, Laplacian, RandomWalk, UndirectedDistance
-from structpe.readers import read
+from structpe.formats import read
 from structpe.structure import Structure
 from structpe.workers import workers
 

@@ -35,11 +35,11 @@ from torch.nn import functional
 from structpe.data.batch import Batch, Example, collate
 from structpe.data.features import Categories
 from structpe.datasets.molecules.zinc import ATOMS, BONDS, _molecules
+from structpe.formats import read
 from structpe.nn.graph_model import GraphModel, GraphModelConfig
 from structpe.nn.layer import StackConfig
 from structpe.nn.stack import Stack
 from structpe.positions import Dims, build
-from structpe.readers import read
 from structpe.structure import path
 from structpe.tasks.training.batches import Plan
 

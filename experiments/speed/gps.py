@@ -39,10 +39,10 @@ from structpe.data.batch import Batch as OwnBatch
 from structpe.data.batch import Example, collate
 from structpe.data.features import Categories
 from structpe.datasets.molecules.zinc import ATOMS, BONDS, _molecules
+from structpe.formats.smiles import ATOM_CATEGORIES, BOND_CATEGORIES, molecule
 from structpe.nn.graph_model import GraphModel, GraphModelConfig
 from structpe.nn.layer import Layer
 from structpe.positions import build
-from structpe.readers.smiles import ATOM_CATEGORIES, BOND_CATEGORIES, molecule
 from structpe.structure import Structure
 
 WIDTH, HEADS, LAYERS = 64, 4, 4

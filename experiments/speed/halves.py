@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from structpe.data.chunks import columns
 from structpe.encodings import UndirectedDistance
-from structpe.readers import stream
+from structpe.formats import stream
 
 COUNT, BATCH, ROUNDS = 10_000, 32, 5
 Array = NDArray[Any]

@@ -32,7 +32,7 @@ from structpe.data.store import digests
 from structpe.data.store_index import named, pack
 from structpe.encodings import Encoding, Laplacian, RandomWalk, UndirectedDistance
 from structpe.files import sha256_of
-from structpe.readers import read
+from structpe.formats import read
 from structpe.structure import Structure
 
 WORDS = (

@@ -24,7 +24,7 @@ import structpe
 from structpe.data.chunks import columns
 from structpe.encodings import ENCODINGS, Encoding
 from structpe.encodings.compiled import slow
-from structpe.readers import stream
+from structpe.formats import stream
 from structpe.structure import Structure
 
 FORMATS = {".txt": "amr"}

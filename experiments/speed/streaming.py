@@ -72,8 +72,8 @@ FORMATS: dict[str, tuple[str, Callable[[random.Random, int], str], str, str]] = 
 }
 JOB = """
 import resource, sys, time
-from structpe.readers import stream
-from structpe.writers import write
+from structpe.formats import stream
+from structpe.formats import write
 few, many, out = sys.argv[1:]
 def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

@@ -20,8 +20,8 @@ from structpe.data.encode import join
 from structpe.data.whole import as_one
 from structpe.encodings.base import Encoded, Encoding
 from structpe.errors import ConfigError, StructureError
+from structpe.formats import Item
 from structpe.plain.bounds import UNITS, bounded
-from structpe.readers import Item
 from structpe.structure import Ids, Structure
 from structpe.transforms.labels import with_readable_labels
 from structpe.transforms.written import Form, Written, written

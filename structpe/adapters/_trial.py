@@ -12,8 +12,8 @@ from structpe.adapters._injected import CROSS, Injected
 from structpe.adapters._places import NONE, Places
 from structpe.data.encode import encode
 from structpe.errors import PositionError, StructPEError
+from structpe.formats import tree
 from structpe.positions import PositionModel, Site
-from structpe.readers import tree
 from structpe.structure import Structure, path
 from structpe.transforms import grid
 

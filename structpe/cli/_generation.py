@@ -11,8 +11,8 @@ from structpe.cli._reading import BY_RUN, add_reading, wanted_by
 from structpe.cli.base import UsageError
 
 if TYPE_CHECKING:
+    from structpe.formats import Item
     from structpe.nn.search import SearchConfig
-    from structpe.readers import Item
 
 __all__ = ["SEARCH", "add_arguments", "requested"]
 

@@ -13,7 +13,7 @@ from structpe.cli._reading import BY_RUN, Report, Wanted, parse_yaml, wanted, wa
 from structpe.cli.base import UsageError
 
 if TYPE_CHECKING:
-    from structpe.readers import Item
+    from structpe.formats import Item
     from structpe.structure import Structure
 
 __all__ = ["WITH_RUN", "item_of", "parse_position", "wanted_for"]
@@ -30,7 +30,7 @@ def item_of(wanted: Wanted, index: int) -> tuple[Item, Callable[[], list[Structu
         UsageError: there are fewer items.
         ReadError: the file, or an item up to this one, cannot be read.
     """
-    from structpe.readers import stream
+    from structpe.formats import stream
 
     if not 0 <= index < sys.maxsize:
         raise UsageError(f"--index is {index}; structures are counted from 0, and there are fewer than {sys.maxsize}")

@@ -15,7 +15,7 @@ from structpe.cli.base import UsageError
 from structpe.errors import ConfigError, ReadError, located
 
 if TYPE_CHECKING:
-    from structpe.readers import Reading, Skipped
+    from structpe.formats import Reading, Skipped
     from structpe.structure import Structure
     from structpe.tasks.runs import Run
 
@@ -77,7 +77,7 @@ class Wanted:
 
     def read(self) -> Reading:
         """Read all items. Skipped items are reported on the error stream."""
-        from structpe.readers import read
+        from structpe.formats import read
 
         reading = read(self.path, self.reader, self.on_error, **self.options)
         if reading.skipped:
@@ -90,7 +90,7 @@ class Wanted:
         Raises:
             ReadError: an item is bad, or all are.
         """
-        from structpe.readers import stream
+        from structpe.formats import stream
 
         skipped, good = Report(), 0
         skip = skipped.add if self.on_error == "skip" else None
@@ -108,7 +108,7 @@ class Wanted:
 
         Bad items are passed over; whoever reads them all reports them.
         """
-        from structpe.readers import stream
+        from structpe.formats import stream
 
         found: list[Structure] = []
         read, count, total = 0, 0, 0  # so many bytes had been read when so many structures were complete
@@ -136,7 +136,7 @@ def wanted(path: Path, given: Namespace) -> Wanted:
         UsageError: an option is not KEY=VALUE.
         ReadError: the file, reader or option does not exist.
     """
-    from structpe.readers.base import choose
+    from structpe.formats.reading import choose
 
     options = parse_options(given.options)
     choose(path, given.reader).check(options)
@@ -151,7 +151,7 @@ def wanted_by(run: Run[Any, Any, Any, Any], path: Path, given: Namespace) -> Wan
         ConfigError: no reader is given, and the run has none.
         ReadError: the file, reader or option does not exist.
     """
-    from structpe.readers.base import choose
+    from structpe.formats.reading import choose
 
     options = parse_options(given.options)
     with located(run.folder):
@@ -214,7 +214,7 @@ class Report:
 
     def add(self, skipped: Skipped) -> None:
         """Add a skipped item."""
-        from structpe.readers.base import SHOWN
+        from structpe.formats.reading import SHOWN
 
         self.count += 1
         if len(self.first) < SHOWN:
@@ -222,6 +222,6 @@ class Report:
 
     def text(self, good: int) -> str:
         """The report, given the number of good items."""
-        from structpe.readers.base import skip_report
+        from structpe.formats.reading import skip_report
 
         return skip_report(self.first, self.count, self.count + good)

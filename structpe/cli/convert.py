@@ -40,9 +40,9 @@ class Convert(Command, name="convert"):
         add_reading(parser, options="option of the reader, the writer or both")
 
     def run(self, given: Namespace) -> None:
-        from structpe.readers.base import choose, stream
-        from structpe.writers.base import choose as choose_writer
-        from structpe.writers.base import write
+        from structpe.formats.reading import choose, stream
+        from structpe.formats.writing import choose as choose_writer
+        from structpe.formats.writing import write
 
         if given.target.is_dir():
             raise UsageError(f"OUT {given.target} is a folder; give a file")
@@ -69,8 +69,7 @@ class _Formats(Action):
     """Prints the formats of both registries, also those that a user has added, and exits."""
 
     def __call__(self, parser: ArgumentParser, *_: Any) -> None:
-        from structpe.readers import READERS
-        from structpe.writers import WRITERS
+        from structpe.formats import READERS, WRITERS
 
         rows = []
         for name in sorted({*READERS, *WRITERS}):

@@ -116,7 +116,7 @@ def _parse(given: Namespace) -> None:
 
 def _paragraphs(file: Path) -> Iterator[str]:
 
-    from structpe.readers._text import blocks
+    from structpe.formats.text import blocks
 
     with located(file):
         for _, block, _ in blocks(file):
@@ -216,9 +216,9 @@ def _progress() -> Iterator[Callable[[Progress], None]]:
 
 
 def _evaluate(given: Namespace) -> None:
+    from structpe.formats.reading import choose
     from structpe.parsing import evaluate, load_parser
     from structpe.parsing.models import DEFAULT
-    from structpe.readers.base import choose
 
     for file in given.evaluate:
         choose(file, "conllu")  # before the model is loaded, which is slow

@@ -40,7 +40,7 @@ class Predict(Command, name="predict"):
         add_reading(parser, BY_RUN)
 
     def run(self, given: Namespace) -> None:
-        from structpe.readers import stream
+        from structpe.formats import stream
         from structpe.tasks.prediction.predictor import Predictor
         from structpe.tasks.prediction.tables import SUFFIXES, table_writer
         from structpe.tasks.runs import load, load_run

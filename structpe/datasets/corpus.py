@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from structpe.datasets.card import BenchmarkName, Card, CorpusError, Split
 from structpe.errors import ConfigError
-from structpe.readers.base import Item, Reading, Skipped, read, stream
+from structpe.formats.reading import Item, Reading, Skipped, read, stream
 from structpe.registry import unknown
 
 if TYPE_CHECKING:
@@ -66,12 +66,12 @@ class Corpus:
 
         Args:
             split: name of the split.
-            on_error: what to do with bad items, as in :func:`structpe.readers.read`.
+            on_error: what to do with bad items, as in :func:`structpe.formats.read`.
 
         Raises:
             ConfigError: the split is unknown.
             CorpusError: a file does not exist.
-            ReadError: see :func:`structpe.readers.read`.
+            ReadError: see :func:`structpe.formats.read`.
         """
         part = self._split(split)
         readings = [read(file, self._reader(part), on_error, **part.options) for file in self.files(split)]

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from spacy.language import Language
 from spacy.tokens import Doc, Span
 
-from structpe.converters.spacy import sentences
 from structpe.encodings.base import ENCODINGS, Column, Encoding
 from structpe.errors import EncodingError
+from structpe.formats.spacy import sentences
 from structpe.positions.build import build_encoding
 
 __all__ = ["DEFAULTS", "TreePositions", "create"]

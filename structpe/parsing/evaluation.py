@@ -10,9 +10,9 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from structpe.formats.reading import Item
 from structpe.parsing.gold import as_doc, documents, gold_items
 from structpe.parsing.models import ParsingError
-from structpe.readers.base import Item
 
 if TYPE_CHECKING:
     from spacy.language import Language

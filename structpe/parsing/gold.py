@@ -7,11 +7,11 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from structpe.converters.spacy import to_doc
+from structpe.formats.reading import Item, stream
+from structpe.formats.spacy import to_doc
+from structpe.formats.text import shown
 from structpe.parsing.formats import NOTHING, UPOS
 from structpe.parsing.models import ParsingError
-from structpe.readers._text import shown
-from structpe.readers.base import Item, stream
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from structpe.converters.spacy import sentences
 from structpe.encodings.trees import BranchPath, Depth, SPRRelative, left_child_right_sibling
+from structpe.formats.reading import Item
+from structpe.formats.spacy import sentences
 from structpe.parsing.models import DEFAULT, ParsingError, load_parser
-from structpe.readers.base import Item
 from structpe.structure import Ids, Structure
 from structpe.transforms._tokenizers import AnyTokenizer, as_tokenizer
 from structpe.transforms.expansion import Rule, expand

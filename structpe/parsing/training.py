@@ -15,11 +15,11 @@ from structpe.checksums import check, read_sealed, seal
 from structpe.data.digests import Content, digest, refuse_changed, structures
 from structpe.errors import foreign, needing, reason_of, undamaged
 from structpe.files import atomic_text, atomic_write_folder, finish, lock, sealed, sweep
+from structpe.formats.reading import Item
 from structpe.parsing.formats import NOTHING
 from structpe.parsing.gold import TAGGERS, documents, gold_items
 from structpe.parsing.models import ParsingError, files_of, not_finite
 from structpe.plain.bounds import STEPS
-from structpe.readers.base import Item
 from structpe.signals import EndRequest
 
 if TYPE_CHECKING:

@@ -7,12 +7,12 @@ from io import BytesIO
 from typing import Any
 
 from structpe.encodings.base import ENCODINGS
+from structpe.formats import READERS, read
 from structpe.pictures._plot import PictureError, look
 from structpe.pictures.head_patterns import Quantity, begin
 from structpe.pictures.show import show
 from structpe.positions import Dims
 from structpe.positions.build import Config
-from structpe.readers import READERS, read
 from structpe.structure import Structure, path
 
 __all__ = ["ANY", "picture", "structures"]

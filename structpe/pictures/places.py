@@ -23,9 +23,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from structpe.formats.smiles import SYMBOLS, ring_bonds, too_large
 from structpe.pictures._hierarchy import hierarchy, leads_down
-from structpe.readers._molecules import ring_bonds, too_large
-from structpe.readers.smiles import SYMBOLS
 from structpe.structure import Structure
 
 __all__ = ["BONDS", "Form", "Places", "form_of", "has_words", "places_of", "reading_rank"]

@@ -13,13 +13,13 @@ from torch import Tensor, nn
 
 from structpe.data.batch import Batch, Example, collate
 from structpe.errors import StoreError, undamaged
+from structpe.formats import Item
 from structpe.nn.graph_model import GraphModel
 from structpe.nn.seq2seq import EncoderDecoder
 from structpe.pictures._plot import PictureError
 from structpe.pictures.head_patterns import Patterns, gathered, listening
 from structpe.positions import PositionModel
 from structpe.positions.build import build
-from structpe.readers import Item
 from structpe.structure import Structure
 from structpe.tasks.runs import Run, load_run
 from structpe.tasks.runs.graph_to_text import GraphToTextRun

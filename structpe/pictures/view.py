@@ -9,9 +9,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from structpe.converters import as_structure
 from structpe.encodings.base import Encoding
 from structpe.errors import PositionError
+from structpe.formats import as_structure
 from structpe.pictures._plot import PictureError
 from structpe.pictures._units import in_order
 from structpe.pictures.by_distance import Curve, by_distance

@@ -22,10 +22,10 @@ from torch_geometric.utils import to_dense_batch
 
 from structpe import attend
 from structpe.adapters.pyg import AddEncoding, inject, positions
-from structpe.converters import as_structure
 from structpe.data.encode import encode
 from structpe.encodings import ENCODINGS, Encoding
 from structpe.errors import EncodingError, PositionError, StoreError, StructureError
+from structpe.formats import as_structure
 from structpe.positions import Dims, Site, build
 from structpe.terms import Lookup, SparsePairs
 

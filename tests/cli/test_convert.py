@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from structpe.readers import READERS, read
-from structpe.writers import WRITERS
+from structpe.formats import READERS, WRITERS, read
 from tests.cli.running import SAMPLE, complaint, output, structpe
 from tests.datasets import SAMPLES
 from tests.modules import ROOT

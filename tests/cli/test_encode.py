@@ -14,7 +14,7 @@ from structpe.cli._reading import Wanted
 from structpe.data import chunks
 from structpe.data.store import load
 from structpe.encodings import Distance, RandomWalk
-from structpe.readers import read
+from structpe.formats import read
 from structpe.transforms.levi import levi
 from tests.cli.running import SAMPLE, complaint, output, structpe
 

@@ -13,8 +13,8 @@ from structpe.cli import UsageError
 from structpe.cli._generation import SEARCH
 from structpe.cli._overrides import as_overrides
 from structpe.cli.generate import _output
+from structpe.formats import read
 from structpe.nn.search import SearchConfig
-from structpe.readers import read
 from tests.cli.running import SAMPLE, complaint, output, structpe
 
 CONFIG = """

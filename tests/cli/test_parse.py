@@ -14,8 +14,8 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from structpe.cli.main import main
 from structpe.cli.parse import _write
 from structpe.files import Busy
+from structpe.formats import read
 from structpe.parsing import load_parser
-from structpe.readers import read
 from tests.cli.running import complaint, structpe
 from tests.datasets import SAMPLES
 

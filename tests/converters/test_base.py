@@ -9,7 +9,7 @@ import networkx
 import pytest
 
 from structpe import StructPEError, as_structure, as_structures, convert, path
-from structpe.converters import CONVERTERS
+from structpe.formats import CONVERTERS
 
 
 def test_a_structure_is_itself() -> None:
@@ -26,7 +26,7 @@ def test_a_class_that_is_derived_is_claimed() -> None:
 
 
 def test_no_library_is_imported_by_the_list() -> None:
-    code = "import sys; from structpe.converters import CONVERTERS; list(CONVERTERS); print(*sys.modules)"
+    code = "import sys; from structpe.formats import CONVERTERS; list(CONVERTERS); print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     packages = {name.partition(".")[0] for known in CONVERTERS.values() for name in known.classes}
     assert not (packages - {"numpy"} - sys.stdlib_module_names) & set(loaded)

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from torch_geometric.data import Data
 
 from structpe import StructPEError, Structure, as_structure
-from structpe.readers.amr import graph
-from structpe.readers.smiles import molecule
+from structpe.formats.amr import graph
+from structpe.formats.smiles import molecule
 from tests.modules import ROOT
 
 

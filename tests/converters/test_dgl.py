@@ -15,8 +15,8 @@ import torch
 from hypothesis import given
 
 from structpe import StructPEError, Structure, as_structure, as_structures, convert, path
-from structpe.converters import import_dgl
 from structpe.errors import MissingExtra
+from structpe.formats import import_dgl
 from tests.converters.test_pyg import featured
 from tests.same import assert_same
 
@@ -121,7 +121,7 @@ def run(code: str, home: Path) -> str:
 
 def test_importing_leaves_no_trace(tmp_path: Path) -> None:
     code = (
-        "import os; from structpe.converters import import_dgl; dgl = import_dgl(); import dgl as mine\n"
+        "import os; from structpe.formats import import_dgl; dgl = import_dgl(); import dgl as mine\n"
         "import inspect, torch, importlib.util; assert mine is dgl and 'DGLBACKEND' not in os.environ\n"
         "inspect.getmodule(lambda: 0); assert importlib.util.find_spec('dgl.graphbolt') is not None\n"
         "torch.nn.Linear(1, 1)(torch.ones(1, 1)).backward()\n"
@@ -135,7 +135,7 @@ def test_importing_leaves_no_trace(tmp_path: Path) -> None:
 def test_it_comes_after_an_import_that_failed(tmp_path: Path) -> None:
     code = (
         "try:\n    import dgl\nexcept Exception:\n    pass\n"
-        "import structpe; from structpe.converters import import_dgl; dgl = import_dgl()\n"
+        "import structpe; from structpe.formats import import_dgl; dgl = import_dgl()\n"
         "print(structpe.as_structure(dgl.graph(([0], [1]))).size)"
     )
     assert run(code, tmp_path).splitlines()[-1] == "2"

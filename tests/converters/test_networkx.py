@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 
 from structpe import StructPEError, Structure, as_structure, convert, path
-from structpe.readers import read
+from structpe.formats import read
 from tests.same import assert_same
 from tests.strategies import structures
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from structpe import StructPEError, Structure, as_structure, convert
-from structpe.readers.smiles import ATOM_CATEGORIES, SYMBOLS, molecule
+from structpe.formats.smiles import ATOM_CATEGORIES, SYMBOLS, molecule
 from tests.datasets import SAMPLES, corpus
 from tests.same import assert_same
 

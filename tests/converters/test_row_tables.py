@@ -14,10 +14,10 @@ import torch
 from torch_geometric.data import Data
 
 from structpe import Structure, as_structure, as_structures
-from structpe.converters import each_structure
-from structpe.converters.base import ConversionError
 from structpe.data.store import write
 from structpe.encodings import Distance
+from structpe.formats import each_structure
+from structpe.formats.converting import ConversionError
 from tests.same import assert_same
 
 ROWS: list[dict[str, Any]] = [

@@ -13,8 +13,8 @@ from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
 from structpe import StructPEError, Structure, as_structure, as_structures, convert, path
-from structpe.converters.spacy import sentences
-from structpe.readers import read, stream, tree
+from structpe.formats import read, stream, tree
+from structpe.formats.spacy import sentences
 from tests.datasets import SAMPLES, corpus
 from tests.same import assert_same
 from tests.strategies import trees

@@ -19,7 +19,7 @@ from structpe.data.prepare import Example, PrepareConfig, Preparer, train_vocabu
 from structpe.encodings.distance import Distance
 from structpe.encodings.order import Order
 from structpe.errors import ConfigError
-from structpe.readers import Item
+from structpe.formats import Item
 from tests.datasets import SAMPLES
 
 TEXTS = ["the brave sailor followed the dog because he was happy .", "the dog follows the sailors , 1,000 of them"]

@@ -14,7 +14,7 @@ from structpe.data.prepare import PrepareConfig, Preparer
 from structpe.encodings.distance import Distance
 from structpe.encodings.order import Order
 from structpe.errors import ConfigError, StoreError, StructureError
-from structpe.readers import Item
+from structpe.formats import Item
 from tests.datasets import SAMPLES
 from tests.killing import every_moment
 

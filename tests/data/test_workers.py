@@ -57,7 +57,7 @@ def test_two_processes_write_the_same_bytes_as_one(tmp_path: Path, monkeypatch: 
 def test_processes_that_encode_load_no_pytorch() -> None:
     """It takes two seconds, in each of them."""
     told = (
-        "import sys, structpe.data.store, structpe.readers.smiles; from structpe.encodings import Laplacian, Distance, "
+        "import sys, structpe.data.store, structpe.formats.smiles; from structpe.encodings import Laplacian, Distance, "
     )
     told += "RandomWalk, LabelPath, SPRRelative; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", told], cwd=ROOT, check=False).returncode == 0

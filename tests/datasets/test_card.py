@@ -13,7 +13,7 @@ from structpe.datasets import BENCHMARKS, Card, Corpus, card, cards, verify
 from structpe.datasets.card import File, card_of, parsed, read_card
 from structpe.datasets.trees.listops import MAKERS
 from structpe.errors import ConfigError
-from structpe.readers import READERS
+from structpe.formats import READERS
 from tests.datasets import SAMPLES
 
 PLAIN: dict[str, Any] = {

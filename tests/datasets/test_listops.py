@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from structpe.datasets import card
 from structpe.datasets.trees.listops import Grammar, expressions, make_listops, make_listops_long, shares
 from structpe.errors import ConfigError
-from structpe.readers import read
-from structpe.readers.listops import OPERATORS, expression
+from structpe.formats import read
+from structpe.formats.listops import OPERATORS, expression
 from structpe.structure import Structure
 from tests.datasets import corpus
 

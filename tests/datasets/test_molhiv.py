@@ -13,9 +13,9 @@ from structpe.datasets import load
 from structpe.datasets.molecules._scaffolds import scaffold_split
 from structpe.datasets.ogb._official import _imported
 from structpe.errors import ReadError
+from structpe.formats import read
+from structpe.formats.smiles import molecule
 from structpe.objectives.classification import Binary
-from structpe.readers import read
-from structpe.readers.smiles import molecule
 from tests.datasets import corpus
 
 TABLE = "smiles,activity,HIV_active\nCCO,CI,0\nCc1ccc([B-2]2(c3ccc(C)cc3)=NCCO2)cc1,CM,1\nc1ccccc1,CI,0\nC,CI,1\n"

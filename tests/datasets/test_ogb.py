@@ -18,8 +18,8 @@ from structpe.datasets import load
 from structpe.datasets.ogb._official import _imported
 from structpe.datasets.ogb._pickles import load as load_file
 from structpe.errors import ConfigError, ReadError
+from structpe.formats.smiles import molecule
 from structpe.objectives.classification import Multiclass, Multilabel
-from structpe.readers.smiles import molecule
 from tests.datasets.ogb_files import own_graphs, saved, table, tables
 
 pytest.importorskip("ogb", reason="ogb is not installed")

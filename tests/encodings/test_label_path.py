@@ -19,7 +19,7 @@ from structpe.encodings.compiled import slow
 from structpe.encodings.distance import UndirectedDistance
 from structpe.encodings.label_path import LabelPath, PathToken
 from structpe.errors import EncodingError
-from structpe.readers.amr import graph
+from structpe.formats.amr import graph
 from structpe.structure import Structure, path
 from tests.datasets import corpus
 from tests.encodings.asking import unpadded

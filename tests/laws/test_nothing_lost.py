@@ -5,8 +5,8 @@ For all converters: new ones are found by the registry, and must be entered here
 
 from __future__ import annotations
 
-import importlib
 import re
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -19,9 +19,9 @@ import torch
 from torch_geometric.data import Data, HeteroData
 
 from structpe import StructPEError, Structure, as_structure, convert
-from structpe.converters import CONVERTERS, import_dgl
 from structpe.errors import ConversionError, MissingExtra
-from structpe.readers.triples import triples
+from structpe.formats import CONVERTERS, import_dgl
+from structpe.formats.triples import triples
 
 FIELDS = {
     "labels": ("nodes",),
@@ -107,7 +107,7 @@ def test_a_field_comes_back_or_is_refused_or_said_to_be_lost(name: str) -> None:
     found = [lost for made in KINDS.values() if (lost := lost_by(name, made)) is not None]
     assert found, "everything is refused"
     assert set().union(*found) == LOST.get(name, set())
-    doc = " ".join((importlib.import_module(f"structpe.converters.{name}").__doc__ or "").split())
+    doc = " ".join((sys.modules[CONVERTERS[name].read.__module__].__doc__ or "").split())
     said = " ".join(sentence for sentence in re.split(r"[.:]\s", doc) if "lost" in sentence).lower()
     for word in LOST.get(name, set()):
         assert word in said, f"the module does not say that {word} are lost"

@@ -19,11 +19,10 @@ from scipy import sparse
 from torch_geometric.data import Data, HeteroData
 
 from structpe import Structure, as_structure
-from structpe.converters import import_dgl
 from structpe.datasets.molecules.zinc import _molecule
 from structpe.datasets.ogb._structures import _structure
 from structpe.errors import MissingExtra
-from structpe.readers import read
+from structpe.formats import import_dgl, read
 
 LABELS = ("a", "b", "c", "d")
 EDGES = [(1, 2, "7"), (0, 1, "5"), (3, 1, "8"), (2, 0, "6"), (3, 0, "5"), (2, 3, "9")]

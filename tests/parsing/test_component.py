@@ -12,9 +12,9 @@ from spacy.language import Language
 from spacy.tokens import Doc, DocBin
 
 import structpe
-from structpe.converters.base import ConversionError
 from structpe.encodings import BranchPath, Depth, Distance, SPRRelative
 from structpe.errors import EncodingError, PositionError
+from structpe.formats.converting import ConversionError
 from structpe.parsing.component import TreePositions
 
 WORDS = ["Mira", "lit", "the", "lamp", ".", "\n", "She", "slept", "."]

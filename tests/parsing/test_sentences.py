@@ -14,9 +14,9 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 
 from structpe.encodings import BranchPath
 from structpe.errors import StructPEError
+from structpe.formats import read, tree
 from structpe.parsing import Options, load_parser, parse, parse_texts, places, with_places
 from structpe.parsing.formats import COLUMNS, as_conllu, as_json, as_tsv, record
-from structpe.readers import read, tree
 from structpe.structure import Structure
 from tests.datasets import SAMPLES, corpus
 from tests.strategies import trees
@@ -198,7 +198,5 @@ def test_texts_that_are_too_long_are_refused(parser: Path, monkeypatch: pytest.M
 
 
 def test_imports_stay_lazy() -> None:
-    code = (
-        "import sys, structpe.parsing, structpe.converters.spacy; assert not {'spacy', 'tokenizers'} & set(sys.modules)"
-    )
+    code = "import sys, structpe.parsing, structpe.formats.spacy; assert not {'spacy', 'tokenizers'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)

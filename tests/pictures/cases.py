@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from structpe.formats import tree
+from structpe.formats.smiles import molecule
 from structpe.positions import Dims
-from structpe.readers import tree
-from structpe.readers.smiles import molecule
 from structpe.structure import Structure, path
 from structpe.transforms import grid
 

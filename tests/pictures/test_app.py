@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from structpe.errors import ReadError
+from structpe.formats import READERS
 from structpe.pictures import PictureError
 from structpe.pictures.looking import ANY, picture, structures
-from structpe.readers import READERS
 from tests.tasks.graph_to_text.tiny import AMR
 
 

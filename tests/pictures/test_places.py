@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from structpe.formats.smiles import molecule
 from structpe.pictures._arcs import levels
 from structpe.pictures.molecule import depict
 from structpe.pictures.places import form_of, places_of
-from structpe.readers.smiles import molecule
 from structpe.structure import Structure, path
 from structpe.transforms import grid
 from structpe.transforms.product import with_class_token

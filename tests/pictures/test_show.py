@@ -17,10 +17,10 @@ from matplotlib.text import Text
 
 from structpe import Structure, path
 from structpe.encodings import Distance, RandomWalk
+from structpe.formats.smiles import molecule
 from structpe.pictures import PictureError, begin, save, show
 from structpe.pictures._plot import label, thinned
 from structpe.pictures.heat import Heat
-from structpe.readers.smiles import molecule
 from tests.pictures.cases import DIMS, FORMS, MEANING, PARSE, large
 from tests.pictures.measuring import boxes, drawn, overlaps
 

@@ -13,13 +13,13 @@ import torch
 
 from structpe import Structure, path, read
 from structpe.encodings import Distance, RandomWalk
+from structpe.formats import stream
 from structpe.pictures import begin, page, pattern, rank, show, similarity
 from structpe.pictures._boxes import apart, meets, tall, text_box, wide
 from structpe.pictures._plot import look, shortened
 from structpe.pictures._relations import RELATION, wrapped
 from structpe.pictures.drawing import Drawn
 from structpe.pictures.places import form_of
-from structpe.readers import stream
 from structpe.transforms import grid
 from structpe.transforms.levi import levi
 from tests.datasets import FOLDER, SAMPLES, corpus

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from structpe.encodings import Distance, Offset, RandomWalk
+from structpe.formats import read
 from structpe.pictures import load, page, show
 from structpe.pictures._units import in_order, unit_labels
 from structpe.pictures.heat import heat_of, unit_names
 from structpe.pictures.view import view
-from structpe.readers import read
 from structpe.structure import Structure, path
 from structpe.transforms.levi import levi
 from tests.pictures.cases import DIMS, MEANING, PARSE

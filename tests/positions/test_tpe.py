@@ -9,9 +9,9 @@ import torch
 from structpe.data.encode import encode
 from structpe.encodings.trees import BranchPath
 from structpe.errors import EncodingError, PositionError
+from structpe.formats import read
 from structpe.positions import Dims, build
 from structpe.positions.trees import TPE, TPEOneHot
-from structpe.readers import read
 from structpe.structure import Structure
 from tests.datasets import SAMPLES, corpus
 from tests.golden import golden

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from structpe.errors import ReadError
-from structpe.readers import read
+from structpe.formats import read
 from tests.datasets import corpus
 
 ROW = (

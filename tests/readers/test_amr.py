@@ -8,10 +8,10 @@ import penman
 import pytest
 from penman.models.amr import model
 
-import structpe.readers._text
+import structpe.formats.text
 from structpe.errors import ReadError
-from structpe.readers import read
-from structpe.readers.amr import graph
+from structpe.formats import read
+from structpe.formats.amr import graph
 from tests.datasets import SAMPLES, corpus
 
 LITTLE_PRINCE = "amr/little_prince/amr-bank-struct-v1.6"
@@ -134,7 +134,7 @@ def test_malformed_penman_is_named(text, message):
 
 
 def test_the_error_is_all_that_is_said_of_a_missing_concept_or_target():
-    code = "from structpe.readers.amr import graph\nfor text in ('(a / )', '(a / b :ARG0)'):\n"
+    code = "from structpe.formats.amr import graph\nfor text in ('(a / )', '(a / b :ARG0)'):\n"
     code += "    try: graph(text)\n    except Exception as error: print(error)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stderr == ""
@@ -220,6 +220,6 @@ def test_numbers_and_comments_without_an_end_are_refused(write, monkeypatch):
         ReadError, match=r"the alignment '~e\.9+' names a token that no sentence has; correct or remove it"
     ):
         graph(f"(a / b~e.{'9' * 30})")
-    monkeypatch.setattr(structpe.readers._text, "LIMIT", 1000)
+    monkeypatch.setattr(structpe.formats.text, "LIMIT", 1000)
     with pytest.raises(ReadError, match=r"line 1: the text before the next graph is longer than 1000 bytes"):
         read(write("a.amr", "# a comment\n\n" * 100 + "(a / b)"))

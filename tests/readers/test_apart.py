@@ -12,8 +12,9 @@ import pytest
 
 from structpe.data.store import digests
 from structpe.errors import ReadError, StructPEError
-from structpe.readers import READERS, base, stream
-from structpe.readers.base import Item, Skipped, attempt
+from structpe.formats import READERS, stream
+from structpe.formats import reading as reading_module
+from structpe.formats.reading import Item, Skipped, attempt
 
 T = TypeVar("T")
 
@@ -60,7 +61,7 @@ def test_these_readers_are_apart() -> None:
 
 @pytest.mark.parametrize("name", GOOD)
 def test_items_made_elsewhere_are_the_same(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(base, "_GROUP", 3)
+    monkeypatch.setattr(reading_module, "_GROUP", 3)
     file = tmp_path / "file"
     some = [BAD[name] if i in (4, 5, 9) else GOOD[name].format(i=i if name != "smiles" else "") for i in range(11)]
     file.write_text("".join(some), encoding="utf-8")

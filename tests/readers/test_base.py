@@ -10,10 +10,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import structpe.readers._text
+import structpe.formats.text
 from structpe.errors import MissingExtra, ReadError, StructPEError
-from structpe.readers import READERS, Item, Skipped, read, stream
-from structpe.readers.base import Reading
+from structpe.formats import READERS, Item, Skipped, read, stream
+from structpe.formats.reading import Reading
 from structpe.structure import path
 from tests.datasets import SAMPLES
 
@@ -242,7 +242,7 @@ FIRST = {"a.tsv": "a\tr\tb", "a.smi": "C", "a.g6": "DQc", "a.ptb": "(X a)"}
 
 @pytest.mark.parametrize("name", ["a.tokens", "a.conllu", "a.tsv", "a.smi", "a.g6", "a.ptb", "a.amr"])
 def test_a_line_without_an_end_is_refused(write, monkeypatch, name):
-    monkeypatch.setattr(structpe.readers._text, "LIMIT", 1000)
+    monkeypatch.setattr(structpe.formats.text, "LIMIT", 1000)
     with pytest.raises(
         ReadError, match=r"line 2: the line is longer than 1000 bytes, too long for a graph; check that"
     ):

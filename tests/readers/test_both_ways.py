@@ -6,7 +6,7 @@ from collections import Counter
 
 import numpy as np
 
-from structpe.readers._both_ways import one_way
+from structpe.formats.arrays import one_way
 
 
 def paired(rows: list[tuple[int, int, int]]) -> list[int] | None:

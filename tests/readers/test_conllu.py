@@ -3,10 +3,9 @@ from __future__ import annotations
 import conllu
 import pytest
 
-import structpe.readers._text
+import structpe.formats.text
 from structpe.errors import ReadError, StructureError
-from structpe.readers import read
-from structpe.writers import as_text
+from structpe.formats import as_text, read
 from tests.datasets import SAMPLES, corpus
 
 SENTENCE = """\
@@ -249,7 +248,7 @@ def test_ids_may_repeat_and_are_told(write):
 
 
 def test_lines_and_sentences_without_an_end_are_refused(write, monkeypatch):
-    monkeypatch.setattr(structpe.readers._text, "LIMIT", 600)
+    monkeypatch.setattr(structpe.formats.text, "LIMIT", 600)
     file = write("a.conllu", SENTENCE + "\n" + SENTENCE.replace("dog\tdog", f"dog\t{'x' * 700}"))
     with pytest.raises(ReadError, match=r"a\.conllu: line 18: the line is longer than 600 bytes, too long for a graph"):
         read(file)

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from structpe.errors import StructPEError
-from structpe.readers import read
+from structpe.formats import read
 
 TREE = "# sent_id = s{0}\n# text = It go\n1\tIt\t_\tPRON\t_\t_\t2\tnsubj\t_\t_\n2\tgo\t_\tV\t_\t_\t0\troot\t_\tA=b\n\n"
 ENTRY = (

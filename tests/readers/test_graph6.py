@@ -4,10 +4,9 @@ import networkx
 import pytest
 
 from structpe.errors import ReadError, StructureError
-from structpe.readers import read
-from structpe.readers.graph6 import graph6
+from structpe.formats import as_text, read
+from structpe.formats.graph6 import graph6
 from structpe.structure import Structure
-from structpe.writers import as_text
 
 
 def test_the_example_of_the_description_is_read():

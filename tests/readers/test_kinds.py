@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from structpe.errors import ReadError
-from structpe.readers import read
+from structpe.formats import read
 
 TEXT = "one\tpartOf\ttwo\n" * 40
 

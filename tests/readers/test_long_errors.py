@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from structpe.errors import LONGEST_TEXT, ReadError, StructPEError, bounded, explained
-from structpe.readers import READERS, read
+from structpe.formats import READERS, read
 from tests.modules import ROOT
 
 SEEDS = sorted(

@@ -14,7 +14,7 @@ import pytest
 
 import structpe
 from structpe.errors import ReadError, StructureError
-from structpe.readers import parquet, read, stream
+from structpe.formats import parquet, read, stream
 from structpe.structure import Structure
 from tests.readers.test_apart import Elsewhere
 

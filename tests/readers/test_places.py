@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from structpe.errors import ReadError
-from structpe.readers import read
+from structpe.formats import read
 
 
 def folder(place: Path) -> Path:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-import structpe.readers._text
+import structpe.formats.text
 from structpe.errors import ReadError
-from structpe.readers import read
-from structpe.readers.ptb import constituents
+from structpe.formats import read
+from structpe.formats.brackets import constituents
 from tests.datasets import corpus
 
 SENTENCE = "(S (NP (DT The) (NN dog)) (VP (VBZ barks) (NP-1 (-NONE- *T*-2))) (. .))"
@@ -147,7 +147,7 @@ def test_depth_and_size_are_no_danger(write, monkeypatch):
     deep = "(X " * 20_000 + "a" + ")" * 20_000
     (item,) = read(write("a.ptb", deep))
     assert item.structure.size == 20_000
-    monkeypatch.setattr(structpe.readers._text, "LIMIT", 1000)
+    monkeypatch.setattr(structpe.formats.text, "LIMIT", 1000)
     with pytest.raises(ReadError, match=r"a\.ptb: line 2: the tree is longer than 1000 bytes, too long for a graph"):
         read(write("a.ptb", "(X a)\n(X\n" + " (X a)\n" * 500))
 

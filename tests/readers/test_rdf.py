@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from structpe.errors import ReadError
-from structpe.readers import read, stream
-from structpe.readers._rdf_lines import Term, statement, term
+from structpe.formats import read, stream
+from structpe.formats.rdf import Term, statement, term
 
 rdflib = pytest.importorskip("rdflib")
 

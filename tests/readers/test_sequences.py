@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from structpe.datasets.trees.listops import Grammar, bracketed, expressions
 from structpe.errors import ReadError
-from structpe.readers import read
-from structpe.readers.listops import expression, value
+from structpe.formats import read
+from structpe.formats.listops import expression, value
 from tests.datasets import corpus
 
 

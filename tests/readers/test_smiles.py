@@ -4,14 +4,11 @@ import numpy as np
 import pytest
 from rdkit import Chem
 
-from structpe.converters import as_structure
 from structpe.datasets.molecules._scaffolds import _scaffold, _without_tails, scaffold_split
 from structpe.errors import ReadError, StructureError
+from structpe.formats import as_structure, read
+from structpe.formats.smiles import _with_any_valence, as_molecule, atom_features, bond_features, molecule
 from structpe.pictures.places import form_of
-from structpe.readers import read
-from structpe.readers._molecules import as_molecule
-from structpe.readers._ogb_features import atom_features, bond_features
-from structpe.readers.smiles import _with_any_valence, molecule
 from structpe.structure import Structure
 from tests.datasets import SAMPLES, corpus
 

@@ -12,9 +12,9 @@ from sklearn.metrics import mutual_info_score
 
 from structpe import StructPEError, as_structure, build, encode
 from structpe.encodings.tabular import Tabular
+from structpe.formats import read
+from structpe.formats.tables import _numbers, feature_graph
 from structpe.positions import Dims
-from structpe.readers import read
-from structpe.readers.tables import _numbers, feature_graph
 
 CSV = 'age,"income, net",children,paid\n30,1e3,0,yes\n41,2.5e3,2,no\n29,900,0,yes\n62,4e3,3,no\n35,-1,1,no\n'
 NAMES = ("age", "income, net", "children")

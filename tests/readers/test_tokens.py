@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from structpe.errors import StructureError
-from structpe.readers import read
+from structpe.formats import read
 
 
 def test_a_line_is_a_path(write):

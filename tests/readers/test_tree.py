@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from structpe.errors import StructureError
-from structpe.readers import tree
+from structpe.formats import tree
 
 
 @st.composite

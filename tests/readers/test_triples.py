@@ -4,9 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from structpe.converters import as_structure
 from structpe.errors import ConversionError, ReadError, StructureError
-from structpe.readers import read, triples
+from structpe.formats import as_structure, read, triples
 from tests.datasets import corpus
 
 names = st.sampled_from(["Alan Bean", "NASA", "Wheeler", "1932"])

@@ -10,7 +10,7 @@ import pytest
 
 from structpe.datasets import load
 from structpe.errors import ReadError
-from structpe.readers import read
+from structpe.formats import read
 from tests.datasets import corpus
 
 FILES = {

@@ -4,9 +4,9 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
-import structpe.readers._text
+import structpe.formats.text
 from structpe.errors import ReadError
-from structpe.readers import read
+from structpe.formats import read
 from tests.datasets import corpus
 
 ENTRY = """\
@@ -203,7 +203,7 @@ def test_xml_without_an_end_is_refused(write, monkeypatch):
         ReadError, match=r"a\.xml: line 1: elements are nested more than 100 deep; check that the reader"
     ):
         read(write("a.xml", deep))
-    monkeypatch.setattr(structpe.readers._text, "LIMIT", 300_000)
+    monkeypatch.setattr(structpe.formats.text, "LIMIT", 300_000)
     long = "x" * 400_000
     with pytest.raises(ReadError, match=r"line 1: a piece of the XML is longer than 300000 bytes"):
         read(write("a.xml", f"<benchmark><entry a='{long}'/></benchmark>"))

@@ -13,9 +13,9 @@ import torch
 
 import structpe
 from structpe.errors import ConfigError, StructPEError
+from structpe.formats import Item
 from structpe.objectives import OBJECTIVES
 from structpe.pictures import load as load_picture
-from structpe.readers import Item
 from structpe.structure import path
 from structpe.tasks.config import make
 from structpe.tasks.graph_to_text.config import GraphToTextConfig

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
 
 from structpe.errors import StructPEError
-from structpe.readers import read
+from structpe.formats import read
 from structpe.structure import Structure
 from structpe.transforms import split
 from structpe.transforms.units import Split

@@ -9,7 +9,7 @@ from hypothesis import given
 from structpe.encodings import ENCODINGS
 from structpe.encodings.base import WITHIN
 from structpe.errors import StructPEError
-from structpe.readers import tree
+from structpe.formats import tree
 from structpe.structure import Structure
 from structpe.transforms import expand
 from tests.strategies import structures, trees

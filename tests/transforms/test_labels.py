@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from structpe.errors import StructureError
-from structpe.readers import triples
+from structpe.formats import triples
 from structpe.structure import Structure
 from structpe.transforms.labels import readable, readable_relation, with_readable_labels
 

@@ -10,9 +10,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from structpe.errors import StructureError
-from structpe.readers import read, tree
-from structpe.readers.amr import graph
-from structpe.readers.smiles import molecule
+from structpe.formats import read, tree
+from structpe.formats.amr import graph
+from structpe.formats.smiles import molecule
 from structpe.structure import Structure, path
 from structpe.transforms import levi
 from tests import strategies

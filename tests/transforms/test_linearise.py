@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from structpe.errors import StructureError
-from structpe.readers import read, tree, triples
-from structpe.readers.amr import graph
-from structpe.readers.smiles import molecule
+from structpe.formats import read, tree, triples
+from structpe.formats.amr import graph
+from structpe.formats.smiles import molecule
 from structpe.structure import Structure, path
 from structpe.transforms import levi, linearise
 from tests import strategies

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
 
 from structpe.errors import StructureError
-from structpe.readers import read, stream
-from structpe.readers.amr import graph
+from structpe.formats import read, stream
+from structpe.formats.amr import graph
 from structpe.structure import Structure, path
 from structpe.transforms.units import Gap, split
 from tests.datasets import SAMPLES, corpus

@@ -20,10 +20,9 @@ from penman.models.amr import model
 import structpe
 from structpe import Structure
 from structpe.errors import MissingExtra
-from structpe.readers import Item, read, triples
-from structpe.readers.amr import graph
-from structpe.writers import as_text, write
-from structpe.writers.base import WriteError
+from structpe.formats import Item, as_text, read, triples, write
+from structpe.formats.amr import graph
+from structpe.formats.writing import WriteError
 from tests.datasets import SAMPLES, corpus
 from tests.same import assert_same
 from tests.strategies import digraphs

@@ -8,8 +8,7 @@ import pytest
 
 import structpe
 from structpe import StructPEError
-from structpe.readers import triples
-from structpe.writers import WRITERS, as_text
+from structpe.formats import WRITERS, as_text, triples
 from tests.same import assert_same
 
 FACTS = triples([("Orrin", "partOf", "Isles"), ("Isles", "in", "Sea")])
@@ -48,4 +47,4 @@ def test_what_is_wrong_is_said(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", list(WRITERS))
 def test_what_is_written_can_be_read(name: str) -> None:
-    assert name in structpe.readers.READERS
+    assert name in structpe.formats.READERS

@@ -12,10 +12,9 @@ from hypothesis import given, settings
 
 import structpe
 from structpe import Structure
-from structpe.readers import Item, read, tree
-from structpe.readers.base import Skipped
-from structpe.writers import as_text, write
-from structpe.writers.base import WriteError
+from structpe.formats import Item, as_text, read, tree, write
+from structpe.formats.reading import Skipped
+from structpe.formats.writing import WriteError
 from tests.datasets import SAMPLES, corpus
 from tests.strategies import digraphs, relabelled, trees
 

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import structpe
-import structpe.readers._text
+import structpe.formats.text
 from structpe import Structure
-from structpe.readers.graph6 import graph6
-from structpe.writers import as_text
-from structpe.writers.base import WriteError
+from structpe.formats import as_text
+from structpe.formats.graph6 import graph6
+from structpe.formats.writing import WriteError
 from tests.strategies import digraphs, undirected
 
 
@@ -57,7 +57,7 @@ def test_a_large_sparse_graph_is_written_sparsely(monkeypatch: pytest.MonkeyPatc
     assert edges(graph6(text)) == edges(made)
     large = graph6(as_text(Structure(("",) * 260_000, np.array([[3, 259_999]]), directed=False), "graph6"))
     assert (large.size, edges(large)) == (260_000, [[3, 259_999]])
-    monkeypatch.setattr(structpe.readers._text, "LIMIT", 100)
+    monkeypatch.setattr(structpe.formats.text, "LIMIT", 100)
     with pytest.raises(WriteError, match="the text in graph6 would be longer than a line may be"):
         as_text(Structure(("",) * 100, ring[:9], directed=False), "graph6", kind="graph6")
 

@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 
 import structpe
 from structpe import Structure
-from structpe.readers import Item, read
-from structpe.readers.ptb import constituents
-from structpe.writers import as_text, write
-from structpe.writers.base import WriteError
+from structpe.formats import Item, as_text, read, write
+from structpe.formats.brackets import constituents
+from structpe.formats.writing import WriteError
 from tests.datasets import corpus
 from tests.same import assert_same
 from tests.strategies import trees

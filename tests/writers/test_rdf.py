@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 import structpe
 from structpe import StructPEError, Structure, as_structure, as_structures, convert
-from structpe.readers import Item, triples
-from structpe.writers import as_text
-from structpe.writers.base import WriteError
+from structpe.formats import Item, as_text, triples
+from structpe.formats.writing import WriteError
 from tests.same import assert_same
 
 rdflib = pytest.importorskip("rdflib")

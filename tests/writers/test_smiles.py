@@ -8,9 +8,8 @@ import pytest
 
 import structpe
 from structpe import StructPEError
-from structpe.readers import Item
-from structpe.readers.smiles import molecule
-from structpe.writers import as_text
+from structpe.formats import Item, as_text
+from structpe.formats.smiles import molecule
 from tests.datasets import SAMPLES
 
 Chem = pytest.importorskip("rdkit.Chem")

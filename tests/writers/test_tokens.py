@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 import structpe
 from structpe import Structure
-from structpe.readers import read, tree
-from structpe.writers import as_text, write
-from structpe.writers.base import WriteError
+from structpe.formats import as_text, read, tree, write
+from structpe.formats.writing import WriteError
 
 
 def test_what_was_read_comes_back_with_its_blanks(tmp_path: Path) -> None:

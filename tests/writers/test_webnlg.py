@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 import structpe
 from structpe import Structure
-from structpe.readers import Item, read, triples
-from structpe.writers import as_text, write
-from structpe.writers.base import WriteError
+from structpe.formats import Item, as_text, read, triples, write
+from structpe.formats.writing import WriteError
 from tests.datasets import SAMPLES, corpus
 from tests.readers.test_webnlg import ENRICHED, ENTRY, RUSSIAN, document
 from tests.same import assert_same

@@ -13,8 +13,8 @@ from peers import dgl_graph, networkx_graph, rustworkx, rustworkx_graph, scipy_m
 from quantities import Peer, Quantity, Read, from_rows
 from scipy.sparse import csgraph, csr_array
 
-from structpe.converters import import_dgl
 from structpe.encodings import UNREACHABLE, Depth, Distance, Encoded, UndirectedDistance
+from structpe.formats import import_dgl
 from structpe.structure import Structure
 
 __all__ = ["DISTANCES"]

@@ -15,8 +15,8 @@ import torch
 from numpy.typing import NDArray
 from quantities import Peer, Quantity
 
-from structpe.converters import import_dgl
 from structpe.encodings import Encoded, LabelPath
+from structpe.formats import import_dgl
 from structpe.structure import Structure
 
 __all__ = ["PATHS"]

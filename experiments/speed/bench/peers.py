@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from torch_geometric.data import Data
 
-from structpe.converters import import_dgl
+from structpe.formats import import_dgl
 from structpe.structure import Structure
 
 __all__ = [

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from structpe.readers import stream
+from structpe.formats import stream
 from structpe.structure import Structure
 from structpe.transforms import grid
 

@@ -21,10 +21,10 @@ from torch.nn import functional
 from turns import Disagreement, medians
 
 from structpe.attention import Layout, attend, attend_ragged
-from structpe.converters import import_dgl
 from structpe.data.batch import cut
 from structpe.data.encode import encode
 from structpe.encodings import Offset
+from structpe.formats import import_dgl
 from structpe.nn.attention import Attention
 from structpe.nn.context import Context
 from structpe.positions import MODELS, Dims, Site

@@ -13,8 +13,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.transforms import GDC, AddRandomWalkPE
 
-from structpe.converters import import_dgl
 from structpe.encodings import RRWP, Encoded, PersonalizedPageRank, RandomWalk
+from structpe.formats import import_dgl
 from structpe.structure import Structure
 
 __all__ = ["WALKS"]

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from structpe.datasets.files.arrays import array
 from structpe.errors import ReadError, located
-from structpe.readers.graph6 import graph6
+from structpe.formats.graph6 import graph6
 from structpe.structure import Structure
 
 __all__ = ["KINDS", "Pair", "brec_pairs"]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from structpe.datasets.files.zips import check_zip
 from structpe.errors import ReadError, StructPEError, listed, reason_of
-from structpe.readers import _text
+from structpe.formats import text
 from structpe.structure import Ids
 
 __all__ = ["array", "arrays", "indices", "lines", "lists_of_indices", "needed"]
@@ -117,7 +117,7 @@ def lines(file: Path) -> Iterator[tuple[int, str]]:
         ReadError: the file is missing, or a line is not UTF-8.
     """
     try:
-        yield from _text.lines(needed(file))
+        yield from text.lines(needed(file))
     except ReadError as error:
         raise error.at(file) if error.places else error from None
 

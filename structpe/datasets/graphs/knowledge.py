@@ -12,9 +12,9 @@ from structpe.data.features import Categories
 from structpe.datasets.base import Benchmark, Split, benchmark
 from structpe.datasets.files.arrays import needed
 from structpe.errors import ConfigError
+from structpe.formats import read
+from structpe.formats.triples import triples
 from structpe.objectives.link import Link
-from structpe.readers import read
-from structpe.readers.triples import triples
 from structpe.structure import Ids
 
 __all__ = ["knowledge_graph"]

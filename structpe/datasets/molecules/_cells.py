@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from structpe.errors import ReadError, listed
-from structpe.readers import Reading
-from structpe.readers._text import shown
+from structpe.formats import Reading
+from structpe.formats.text import shown
 
 __all__ = ["label", "number", "skipped"]
 

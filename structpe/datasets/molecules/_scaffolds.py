@@ -9,8 +9,8 @@ import numpy as np
 
 from structpe.datasets.base import Split
 from structpe.errors import ReadError
-from structpe.readers._text import shown
-from structpe.readers.smiles import parsed
+from structpe.formats.smiles import parsed
+from structpe.formats.text import shown
 
 __all__ = ["scaffold_split"]
 
@@ -26,7 +26,7 @@ def scaffold_split(smiles: Sequence[str], strict: bool = True, shares: tuple[flo
 
     Args:
         smiles: the molecules.
-        strict: whether valences must be permitted; see :func:`structpe.readers.smiles.parsed`.
+        strict: whether valences must be permitted; see :func:`structpe.formats.smiles.parsed`.
         shares: shares of the training and the validation molecules.
 
     Raises:

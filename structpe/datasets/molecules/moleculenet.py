@@ -15,13 +15,13 @@ from structpe.datasets.files.arrays import indices, needed
 from structpe.datasets.molecules import _cells
 from structpe.datasets.molecules._scaffolds import scaffold_split
 from structpe.errors import ReadError, listed, located
+from structpe.formats import Reading, read
+from structpe.formats.smiles import ATOM_CATEGORIES, BOND_CATEGORIES
+from structpe.formats.tables import rows
+from structpe.formats.text import shown
 from structpe.objectives import Objective
 from structpe.objectives.classification import Binary, Multilabel
 from structpe.objectives.regression import Regression
-from structpe.readers import Reading, read
-from structpe.readers._csv import rows
-from structpe.readers._text import shown
-from structpe.readers.smiles import ATOM_CATEGORIES, BOND_CATEGORIES
 
 __all__ = ["molhiv_rebuilt"]
 

@@ -16,10 +16,10 @@ from structpe.datasets.base import Benchmark, Split, benchmark
 from structpe.datasets.files.arrays import arrays, needed
 from structpe.datasets.files.zips import RATIO, SLACK
 from structpe.errors import ReadError, listed, located
+from structpe.formats.smiles import ATOM_CATEGORIES, BOND_CATEGORIES, molecule
+from structpe.formats.text import shown
 from structpe.objectives.classification import Multilabel
 from structpe.plain import from_json
-from structpe.readers._text import shown
-from structpe.readers.smiles import ATOM_CATEGORIES, BOND_CATEGORIES, molecule
 from structpe.structure import Structure
 
 __all__ = ["peptides_func"]

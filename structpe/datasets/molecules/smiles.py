@@ -17,10 +17,10 @@ from structpe.datasets.files.arrays import needed
 from structpe.datasets.molecules import _cells
 from structpe.datasets.molecules._scaffolds import scaffold_split
 from structpe.errors import ConfigError, ReadError
+from structpe.formats import Item, read
+from structpe.formats.smiles import ATOM_CATEGORIES, BOND_CATEGORIES
+from structpe.formats.text import shown
 from structpe.objectives import OBJECTIVES
-from structpe.readers import Item, read
-from structpe.readers._text import shown
-from structpe.readers.smiles import ATOM_CATEGORIES, BOND_CATEGORIES
 from structpe.registry import unknown
 
 __all__ = ["smiles"]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from structpe.datasets.base import Benchmark, benchmark
 from structpe.datasets.ogb._official import official, own
 from structpe.datasets.ogb._structures import benchmark_of, numbered
-from structpe.readers.smiles import ATOM_CATEGORIES, BOND_CATEGORIES, SYMBOLS
+from structpe.formats.smiles import ATOM_CATEGORIES, BOND_CATEGORIES, SYMBOLS
 
 __all__ = ["ogb_graph", "ogbg_ppa"]
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from structpe.datasets.fetching.download import Tell, writing
 from structpe.errors import ConfigError
 from structpe.files import atomic_write
-from structpe.readers.listops import OPERATORS, value
+from structpe.formats.listops import OPERATORS, value
 
 __all__ = ["MAKERS", "Grammar", "bracketed", "expressions", "line", "make_listops", "make_listops_long", "shares"]
 

@@ -11,9 +11,9 @@ from structpe.data.features import Categories
 from structpe.datasets.base import Benchmark, Split, benchmark
 from structpe.datasets.files.arrays import lines
 from structpe.errors import ReadError, located
+from structpe.formats.brackets import parse, unescaped
+from structpe.formats.text import shown
 from structpe.objectives.classification import Multiclass
-from structpe.readers._brackets import parse, unescaped
-from structpe.readers._text import shown
 from structpe.structure import Structure
 
 __all__ = ["sst"]

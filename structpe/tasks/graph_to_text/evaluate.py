@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from structpe.formats import Item
 from structpe.nn.search import SearchConfig
-from structpe.readers import Item
 from structpe.tasks.graph_to_text.generate import Generated, generate
 from structpe.tasks.graph_to_text.scores import Scores, score
 from structpe.tasks.runs._text import text_run

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from structpe.formats import Item
 from structpe.nn.search import SearchConfig
-from structpe.readers import Item
 from structpe.structure import Structure
 from structpe.tasks.graph_to_text.generator import Generated
 from structpe.tasks.runs._text import text_run

@@ -11,8 +11,8 @@ import torch
 from torch import nn
 
 from structpe.errors import ConfigError
+from structpe.formats import Item
 from structpe.nn.search import SearchConfig
-from structpe.readers import Item
 from structpe.structure import Structure
 from structpe.tasks.forms import listed
 from structpe.tasks.graph_to_text.config import TextConfig

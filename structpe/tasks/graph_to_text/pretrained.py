@@ -12,8 +12,8 @@ from torch.nn import functional
 from structpe.adapters._texts import TextBatch, TextExample, Texts
 from structpe.adapters.transformers import register
 from structpe.errors import ConfigError
+from structpe.formats import Item
 from structpe.nn.search import SearchConfig
-from structpe.readers import Item
 from structpe.tasks.graph_to_text.writer import Writer
 
 __all__ = ["Pretrained", "PretrainedWriter"]

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Literal
 
 from structpe.errors import ConfigError
-from structpe.readers import READERS, Item, read
-from structpe.readers.base import paths_of
+from structpe.formats import READERS, Item, read
+from structpe.formats.reading import paths_of
 from structpe.tasks.graph_to_text.config import DataConfig
 from structpe.tasks.training.progress import say
 

@@ -13,9 +13,9 @@ from torch import Tensor, nn
 
 from structpe.data.bpe_dropout import Drawn, Resplit
 from structpe.data.prepare import Preparer
+from structpe.formats import Item
 from structpe.nn.search import SearchConfig, search
 from structpe.nn.seq2seq import EncoderDecoder
-from structpe.readers import Item
 from structpe.structure import Structure
 
 __all__ = ["Example", "Writer", "WriterOfUnits"]

@@ -13,7 +13,7 @@ import torch
 
 from structpe.data.digests import digest, structures
 from structpe.errors import ConfigError, StoreError
-from structpe.readers import Item
+from structpe.formats import Item
 from structpe.tasks.graph_to_text.config import TextConfig
 from structpe.tasks.graph_to_text.generator import Generator
 from structpe.tasks.graph_to_text.source import named, read_split

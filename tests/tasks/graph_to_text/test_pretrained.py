@@ -17,10 +17,10 @@ from torch.nn import functional
 
 import structpe
 from structpe.errors import ConfigError, PositionError, StoreError, StructPEError
+from structpe.formats import read
 from structpe.nn.search import SearchConfig
 from structpe.pictures._plot import PictureError
 from structpe.pictures.runs import load as load_for_pictures
-from structpe.readers import read
 from structpe.tasks.graph_to_text.config import InjectConfig, PretrainedTextConfig, load_config
 from structpe.tasks.graph_to_text.evaluate import evaluate
 from structpe.tasks.graph_to_text.generate import generate

@@ -15,8 +15,8 @@ from safetensors.torch import load_file
 from structpe.data import chunks
 from structpe.data.bpe_dropout import Drawn
 from structpe.errors import ConfigError, EncodingError, PositionError, ReadError, StoreError, UnsupportedTerm
+from structpe.formats import read
 from structpe.nn.search import SearchConfig
-from structpe.readers import read
 from structpe.tasks.graph_to_text import task
 from structpe.tasks.graph_to_text.config import GraphToTextConfig
 from structpe.tasks.graph_to_text.evaluate import evaluate

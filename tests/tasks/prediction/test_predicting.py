@@ -16,10 +16,10 @@ import structpe
 from structpe.data.features import Categories, Features, Numbers
 from structpe.datasets import Benchmark, Split, load
 from structpe.errors import ConfigError, StoreError, StructPEError
+from structpe.formats import read
 from structpe.objectives import METRICS, OBJECTIVES, Objective
 from structpe.objectives.link import Link
 from structpe.objectives.sequence import Sequences
-from structpe.readers import read
 from structpe.structure import Structure
 from structpe.tasks.config import make
 from structpe.tasks.prediction.config import PredictionConfig

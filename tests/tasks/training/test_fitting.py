@@ -13,7 +13,7 @@ from torch import nn
 
 from structpe.checksums import seal
 from structpe.errors import StoreError
-from structpe.readers import read
+from structpe.formats import read
 from structpe.tasks.runs import RUNS as KINDS
 from structpe.tasks.runs import load_run, run_of
 from structpe.tasks.training.fitting import check_fit
