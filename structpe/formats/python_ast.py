@@ -89,6 +89,4 @@ def _label(part: object) -> str:
     return text[:LONGEST] or repr(text)
 
 
-__all__: list[str] = []
-
 add_converter("ast", "ast.AST", "syntax trees of Python", of_syntax)

@@ -224,7 +224,7 @@ Yielded: TypeAlias = Outcome | attempt
 """What a reader yields."""
 
 Items: TypeAlias = Callable[..., Iterator[Yielded]]
-BASE_T = TypeVar("T", bound=Items)
+Made = TypeVar("Made", bound=Items)
 
 
 @dataclass(frozen=True)
@@ -272,7 +272,7 @@ READERS: Registry[Reader] = Registry("structpe.formats", "reader", ReadError)
 """Every reader by its name."""
 
 
-def reader(name: str, suffixes: str, also: str = "", apart: bool = False) -> Callable[[BASE_T], BASE_T]:
+def reader(name: str, suffixes: str, also: str = "", apart: bool = False) -> Callable[[Made], Made]:
     """Register a function as a reader; the first line of its docstring is its description.
 
     Args:
@@ -282,7 +282,7 @@ def reader(name: str, suffixes: str, also: str = "", apart: bool = False) -> Cal
         apart: whether it yields :class:`attempt` that other processes can make, and this takes most of the time.
     """
 
-    def enter(items: BASE_T) -> BASE_T:
+    def enter(items: Made) -> Made:
         doc = (inspect.getdoc(items) or "").partition("\n")[0]
         READERS.add(name, Reader(name, tuple(suffixes.split()), doc, items, tuple(also.split()), apart))
         return items

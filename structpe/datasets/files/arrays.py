@@ -153,7 +153,7 @@ def _indices(file: Path, line: int, words: list[str], below: int, what: str, see
         number = int(word) if word.strip().isdecimal() and len(word) < DIGITS else below
         if number >= below or number in seen:
             again = " a second time" if number in seen else ""
-            raise _no_indices(file, below, what, f"{_text.shown(word)} is given{again}", f"line {line}")
+            raise _no_indices(file, below, what, f"{text.shown(word)} is given{again}", f"line {line}")
         seen.add(number)
         yield number
 
