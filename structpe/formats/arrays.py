@@ -345,6 +345,10 @@ def _from_arrays(row: Mapping[str, Any], directed: bool | None, features: Names,
         both = [f"{theirs!r} and {ours!r}" for theirs, ours in NAMES.items() if theirs in row and ours in row]
         raise ConversionError(f"the row has {both[0]}, which are two names for one thing; leave one out")
     index = given["edge_index"]
+    if getattr(index, "shape", None) is None:
+        raise ConversionError(
+            f"'edge_index' of the row is of the type {type(index).__name__}; give a list of sources and one of targets"
+        )
     if (is_array(index) and index.size == 0 and index.ndim < 2) or index.shape == (2, 0):
         given["edge_index"] = np.zeros((2, 0), dtype=np.int64)
     wanted = None if features is None else [NAMES.get(each, each) for each in features]

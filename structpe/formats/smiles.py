@@ -238,7 +238,9 @@ def _draft_bond(structure: Structure, draft: Any, edge: int, source: int, target
     given = structure.relation(edge)
     kind = Chem.BondType.names.get(given.upper())
     if kind is None or given != given.lower():
-        raise structure.error(f"the relation of edge {edge} is {given!r}; types of bonds are {', '.join(BONDS)}, ...")
+        raise structure.error(
+            f"the relation of edge {edge} is {given!r}; types of bonds are {', '.join(BOND_NAMES)}, ..."
+        )
     if source == target or draft.GetBondBetweenAtoms(source, target) is not None:
         what = "a bond of an atom with itself" if source == target else "a second bond between the same atoms"
         raise structure.error(f"edge {edge}, {source} - {target}, is {what}; a molecule has none, remove it")

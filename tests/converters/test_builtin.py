@@ -69,6 +69,16 @@ def test_words_and_graph6() -> None:
         ({}, {}, "this one has nothing"),
         ({"a": 1}, {}, "with 'edge_index', or as a structure with 'nodes' and 'edges'; this one has 'a'"),
         ({"edge_index": [[0], [1]]}, {}, "the row says neither 'num_nodes' nor has it features of nodes"),
+        (
+            {"edge_index": {"a": 1}, "num_nodes": 2},
+            {},
+            "'edge_index' of the row is of the type dict; give a list of sou",
+        ),
+        (
+            {"edge_index": "0 1", "num_nodes": 2},
+            {},
+            "'edge_index' of the row is of the type str; give a list of sources",
+        ),
         ({"edge_index": [[0, 1], [1]], "num_nodes": 2}, {}, "'edge_index' of the row is a list whose parts have diff"),
         ({"edge_index": [[0, 5], [1, 0]], "num_nodes": 2}, {}, "edge 1 is 5 -> 0, but the 2 nodes are 0..1"),
         ({"edge_index": [[0, 1]], "num_nodes": 2}, {}, "has shape (1, 2); give (2, edges)"),
