@@ -114,7 +114,7 @@ def digest(tensors: dict[str, Any]) -> str:
 def timeless(value: Any) -> Any:
     """A result without times, memory and checksums."""
     if isinstance(value, dict):
-        clock = ("step_seconds", "seconds", "peak_bytes", "sha256", "encoding_seconds", "versions")
+        clock = ("step_seconds", "seconds", "cpu_seconds", "peak_bytes", "sha256", "encoding_seconds", "versions")
         return {key: timeless(each) for key, each in value.items() if key not in clock}
     return value
 
