@@ -34,7 +34,7 @@ def entries(lines: list[str], section: str) -> Entries:
 
 
 def extent(lines: list[str], section: str) -> tuple[int, int]:
-    """The first line of a section, and the one after its last; where it would be if there is none."""
+    """Return where a section begins and ends; if it is missing, both are the place where it belongs."""
     if f"{section}:" not in lines:
         place = lines.index("Raises:") if "Raises:" in lines else len(lines)
         return place, place

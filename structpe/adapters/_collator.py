@@ -83,7 +83,7 @@ class Collator:
                 others have and has no sign for nothing; or the tokenizer has no padding.
         """
         if not items:
-            raise PositionError("a batch needs one item or more; given is none")
+            raise PositionError("a batch needs one item or more, but the list is empty; leave the batch out")
         rows = [self._row(item) for item in items]
         padding = self.tokenizer.pad_token_id
         if padding is None and len({len(row.ids) for row in rows}) > 1:
