@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from sources import field
 
-from structpe.citing import reference
 from structpe.cli.positions import Row
 from structpe.positions import MODELS, Dims
+from structpe.positions.citing import reference
 
 HEAD = """\
 ---

@@ -132,28 +132,19 @@ PACKAGES = {
     "datasets": "Data sets: cards, downloads, checks; splits for the prediction of graphs, nodes and links.",
     "tasks": "Training, generation, studies.",
     "pictures": "Figures of structures, positions and learned biases.",
-    "citing": "Whom to cite.",
     "errors": "Errors.",
 }
 """The parts of the library in the order in which the API names them."""
 INNER = {
     "cli",
     "computed",
-    "feature_maps",
-    "files",
     "plain",
-    "printing",
-    "quantities",
     "precision",
     "registry",
     "dropout",
-    "row_sums",
-    "signals",
-    "checksums",
-    "threads",
-    "workers",
+    "system",
 }
-"""Parts that have no page: users do not call them, or, as quantities of pairs, find them in another part (terms)."""
+"""Parts that have no page: users do not call them."""
 
 
 def modules(name: str) -> Iterator[str]:

@@ -12,8 +12,7 @@ from html import escape
 import numpy as np
 from numpy.typing import NDArray
 
-from structpe.pictures._heat_map import MAPS, SHADES
-from structpe.pictures.heat import Heat
+from structpe.pictures.heat import MAPS, SHADES, Heat
 
 __all__ = ["panels", "weight_panels"]
 

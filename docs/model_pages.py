@@ -25,9 +25,7 @@ from sources import named, source
 
 import structpe
 from structpe.attention import KERNELS
-from structpe.citing import reference
-from structpe.cli._filters import about
-from structpe.cli.positions import Row
+from structpe.cli.positions import Row, about
 from structpe.encodings import ENCODINGS, UNREACHABLE, WITHIN, Encoding
 from structpe.encodings.compiled import slow
 from structpe.errors import StructPEError
@@ -37,6 +35,7 @@ from structpe.pictures.heat import Heat, heat_of
 from structpe.pictures.setting import Setting, first_layer
 from structpe.plain.yaml import to_yaml
 from structpe.positions import MODELS, Dims
+from structpe.positions.citing import reference
 from structpe.structure import Structure, path
 from structpe.transforms.product import grid
 
@@ -216,7 +215,7 @@ def takes(name: str) -> Iterator[str]:
 
 def taken(name: str, structure: Structure) -> None:
     """Encode a structure for a model, with what is learned from data, such as labels."""
-    from structpe.tasks.positions import fitted
+    from structpe.tasks.config import fitted
 
     structpe.encode([structure], structpe.build(fitted(name, SMALL, lambda: [structure]), SMALL).encodings)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from structpe.citing import reference
 from structpe.errors import PositionError
+from structpe.positions.citing import reference
 
 __all__ = ["field", "named", "source"]
 

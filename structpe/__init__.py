@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from structpe.attention import attend
-    from structpe.citing import cite
     from structpe.data.encode import encode
     from structpe.encodings import Encoding
     from structpe.errors import StructPEError
     from structpe.formats import as_structure, as_structures, convert, each_structure, read, write
     from structpe.positions import Dims, PositionModel, Positions, Site, build
+    from structpe.positions.citing import cite
     from structpe.structure import Structure, path
     from structpe.tasks.runs import load
     from structpe.terms import Lookup, Terms

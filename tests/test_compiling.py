@@ -20,7 +20,7 @@ NAMES = ("sinusoidal", "t5", "shaw", "rotary")
 PROGRAM = f"""
 import json, warnings
 import torch
-from structpe.feature_maps import elu_plus_one
+from structpe.attention.feature_maps import elu_plus_one
 from structpe.positions.grit import signed_root
 from tests.positions import tracing
 

@@ -18,11 +18,11 @@ from typing import NamedTuple
 
 import pytest
 
-from structpe.citing import reference
 from structpe.datasets import BENCHMARKS
 from structpe.encodings import ENCODINGS
 from structpe.formats import CONVERTERS, READERS, WRITERS
 from structpe.positions import MODELS
+from structpe.positions.citing import reference
 from structpe.registry import Registry
 from tests.cli.running import structpe
 from tests.forking import forked

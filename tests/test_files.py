@@ -23,9 +23,9 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from structpe import files
 from structpe.errors import explained
-from structpe.files import (
+from structpe.system import files
+from structpe.system.files import (
     Busy,
     append_line,
     atomic_write,
@@ -41,7 +41,7 @@ from tests.killing import every_moment, killed_at
 WRITER = """
 import os, signal, sys
 from pathlib import Path
-from structpe.files import atomic_write
+from structpe.system.files import atomic_write
 def write(hidden):
     hidden.write_text("half of ")
     {}

@@ -19,7 +19,7 @@ from structpe.encodings import ENCODINGS, Encoded, Encoding
 from structpe.errors import StructPEError
 from structpe.positions import MODELS, Positions, build
 from structpe.structure import path
-from structpe.tasks.positions import fitted
+from structpe.tasks.config import fitted
 
 __all__ = ["NONE", "configs", "measured"]
 

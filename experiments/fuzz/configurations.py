@@ -9,9 +9,8 @@ from typing import Any
 
 from mutate import mutated
 
-from structpe.cli._encodings import parse_encoding
-from structpe.cli._looking import parse_position
-from structpe.datasets.card import parsed
+from structpe.cli._inputs import parse_encoding, parse_position
+from structpe.datasets.catalogue import parsed
 from structpe.positions import Dims, build
 from structpe.positions.build import build_encoding
 from structpe.tasks.graph_to_text.config import load_config

@@ -30,7 +30,7 @@ from tuning import Budget, Tuning, losses, texts, written
 
 import structpe
 from structpe.adapters.transformers import Collator, inject
-from structpe.files import atomic_text
+from structpe.system.files import atomic_text
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"

@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from structpe.adapters._added import Transform, attribute, encoded, listed, restored, values
+from structpe.adapters._graph_tensors import Transform, attribute, encoded, listed, restored, values
 from structpe.data.encode import join
 from structpe.encodings.base import Encoded, Encoding
 from structpe.encodings.named import Asked, as_encodings

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from structpe.encodings.base import Column, Encoding, check_pairs
 from structpe.encodings.named import Asked, as_encodings
 from structpe.structure import Structure, check_structures
-from structpe.workers import in_order, workers
+from structpe.system.processes import in_order, workers
 
 __all__ = [
     "columns",

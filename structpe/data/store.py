@@ -35,8 +35,8 @@ from structpe.data.store_writer import content, digests, fill, holds, write_shar
 from structpe.encodings.base import ENCODINGS, Column, Encoded, Encoding
 from structpe.encodings.named import Asked, as_encodings
 from structpe.errors import EncodingError, StoreError, foreign, listed, undamaged
-from structpe.files import finish, followed, lock, naming, sha256_of
 from structpe.structure import Structure
+from structpe.system.files import finish, followed, lock, naming, sha256_of
 
 if TYPE_CHECKING:
     from structpe.positions import Positions
@@ -236,7 +236,7 @@ def write(
         encodings: in any form; fitted, if they need to be.
         progress: called after each shard with the number of encoded structures.
         say: called with a message if another process is waited for, or if the store exists.
-        executor: workers that encode, see :func:`structpe.workers.workers`; None encodes in this process. The
+        executor: workers that encode, see :func:`structpe.system.processes.workers`; None encodes in this process. The
             bytes of the store are the same.
 
     Raises:

@@ -29,8 +29,7 @@ from structpe.nn.context import Context
 from structpe.nn.layer import Layer
 from structpe.nn.stack import Stack
 from structpe.positions import PositionModel, Positions, Site
-from structpe.quantities import Lookup, Toeplitz
-from structpe.terms import Terms
+from structpe.terms import Lookup, Terms, Toeplitz
 
 __all__ = [
     "After",

@@ -12,7 +12,7 @@ from structpe.pictures.head_patterns import refuse_own_attention
 from structpe.positions import Dims, PositionModel, Site, Sources
 from structpe.positions.build import Config, build
 from structpe.structure import Structure, path
-from structpe.tasks.positions import fitted
+from structpe.tasks.config import fitted
 from structpe.terms import Terms
 
 __all__ = ["Setting", "first_layer", "model_of", "sequence"]

@@ -20,8 +20,7 @@ from structpe.positions.base import Dims, PositionModel, Site
 from structpe.positions.batch import Positions
 from structpe.positions.checks import numbers
 from structpe.precision import exactly, wide
-from structpe.quantities import Lookup
-from structpe.terms import Terms
+from structpe.terms import Lookup, Terms
 
 __all__ = [
     "LINKS",

@@ -19,7 +19,7 @@ from structpe.positions.build import Config
 from structpe.structure import Structure
 
 if TYPE_CHECKING:
-    from structpe.tasks.graph_to_text.generate import Generated
+    from structpe.tasks.graph_to_text.generator import Generated
 
 __all__ = ["SENTENCE", "error_after", "positions", "written"]
 
@@ -84,7 +84,7 @@ def written(steps: int, out: Path) -> tuple[list[Generated], int]:
     from structpe.datasets.samples import sample
     from structpe.tasks.config import make
     from structpe.tasks.graph_to_text.config import GraphToTextConfig
-    from structpe.tasks.graph_to_text.generate import generate
+    from structpe.tasks.graph_to_text.generator import generate
     from structpe.tasks.runs import train
 
     files = {part: str(sample(f"kg_sample/{part}.xml")) for part in ("train", "dev", "test")}

@@ -8,8 +8,8 @@ import pytest
 import torch
 import transformers as hf
 
-from structpe.adapters._masks import added
-from structpe.adapters._places import NONE, Places
+from structpe.adapters._passes import added
+from structpe.adapters._tokens import NONE, Places
 from structpe.adapters.transformers import TokenPositions, dims, inject
 from structpe.attention import attend
 from structpe.data.encode import encode

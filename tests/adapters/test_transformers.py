@@ -18,8 +18,8 @@ import torch
 import transformers as hf
 
 from structpe.adapters import transformers
-from structpe.adapters._injected import Pass
-from structpe.adapters._places import NONE
+from structpe.adapters._injection import Pass
+from structpe.adapters._tokens import NONE
 from structpe.adapters.transformers import TokenPositions, attention, dims, eject, inject, load, take_t5
 from structpe.attention import additive, attend
 from structpe.data.encode import encode

@@ -16,8 +16,8 @@ from torch import Tensor
 
 from structpe.attention import KERNELS, Call, Kernel, attend, watching
 from structpe.attention.base import kernel as kernel_of
+from structpe.attention.feature_maps import elu_plus_one
 from structpe.errors import StructPEError, UnsupportedTerm
-from structpe.feature_maps import elu_plus_one
 from structpe.positions import Site
 from structpe.terms import Factor, Lookup, Pairs, SparsePairs, Terms
 from tests.attention.drawing import (

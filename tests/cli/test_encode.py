@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from structpe.cli import UsageError
-from structpe.cli._encodings import parse_encoding
-from structpe.cli._reading import Wanted
+from structpe.cli._inputs import Wanted, parse_encoding
 from structpe.data import chunks
 from structpe.data.store import load
 from structpe.encodings import Distance, RandomWalk

@@ -21,7 +21,7 @@ from structpe.parsing import Plan
 from structpe.parsing.gold import gold_items
 from structpe.tasks.config import make, save
 from structpe.tasks.graph_to_text.config import load_config
-from structpe.tasks.prediction import crew
+from structpe.tasks.prediction import run_all
 from structpe.tasks.prediction.config import PredictionConfig
 from structpe.tasks.prediction.study import Key, StudyConfig
 from structpe.tasks.runs import run_of
@@ -98,7 +98,7 @@ def enhanced(block: str) -> str:
 def place(world: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """In that folder, without a browser and the network, and with the parser of the examples as the default."""
     monkeypatch.chdir(world)
-    monkeypatch.setattr(crew, "get_context", lambda how: get_context("fork"))
+    monkeypatch.setattr(run_all, "get_context", lambda how: get_context("fork"))
     browser = SimpleNamespace(start=lambda: None, join=lambda: None, terminate=lambda: None, exitcode=0)
     monkeypatch.setattr("structpe.cli.app.get_context", lambda how: SimpleNamespace(Process=lambda **given: browser))
     monkeypatch.setattr("structpe.datasets.get", lambda name, to, *rest: Corpus(card(name), Path(to or "release")))

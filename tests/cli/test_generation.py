@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from structpe.cli import UsageError
-from structpe.cli._generation import SEARCH
-from structpe.cli._overrides import as_overrides
+from structpe.cli._inputs import SEARCH
+from structpe.cli.base import as_overrides
 from structpe.cli.generate import _output
 from structpe.formats import read
 from structpe.nn.search import SearchConfig

@@ -13,9 +13,9 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 
 from structpe.cli.main import main
 from structpe.cli.parse import _write
-from structpe.files import Busy
 from structpe.formats import read
 from structpe.parsing import load_parser
+from structpe.system.files import Busy
 from tests.cli.running import complaint, structpe
 from tests.datasets import SAMPLES
 
@@ -181,7 +181,7 @@ def test_an_output_is_whole_or_absent_and_has_one_writer(tmp_path: Path, monkeyp
 
     def two() -> Iterator[str]:
         yield "a whole "
-        monkeypatch.setattr("structpe.files.PATIENCE", 0.0)
+        monkeypatch.setattr("structpe.system.files.PATIENCE", 0.0)
         with pytest.raises(Busy, match="another writer is at work there"):
             _write(out, ["of another"])
         yield "line\n"

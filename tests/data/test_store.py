@@ -39,8 +39,8 @@ from structpe.encodings import (
     Resistance,
 )
 from structpe.errors import EncodingError, StoreError
-from structpe.files import sealed, sha256_of, unsealed
 from structpe.structure import Structure, path
+from structpe.system.files import sealed, sha256_of, unsealed
 from structpe.terms import Lookup, SparsePairs
 from tests.encodings.asking import unpadded
 from tests.killing import killed_at

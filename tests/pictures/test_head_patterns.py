@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from structpe import Dims, Terms
 from structpe.errors import EncodingError, PositionError
 from structpe.pictures import PictureError, begin
-from structpe.pictures.by_distance import by_distance, distances
 from structpe.pictures.head_patterns import Patterns, of_encoder, weights_of
-from structpe.pictures.view import view
+from structpe.pictures.view import by_distance, distances, view
 from structpe.positions import MODELS
 from structpe.structure import Structure, path
 from tests.pictures.cases import ASPIRIN, DIMS, MEANING, PARSE, SEQUENCE

@@ -13,9 +13,9 @@ import pytest
 
 from structpe.encodings import Distance, RandomWalk
 from structpe.pictures import PictureError, begin, page, save_page
-from structpe.pictures._page_graph import graph_of
 from structpe.pictures.drawing import Drawn
 from structpe.pictures.heat import heat_of
+from structpe.pictures.page import graph_of
 from structpe.structure import Structure, path
 from tests.pictures.cases import ASPIRIN, DIMS, FORMS, PARSE, large
 

@@ -19,8 +19,8 @@ from structpe import Structure, path
 from structpe.encodings import Distance, RandomWalk
 from structpe.formats.smiles import molecule
 from structpe.pictures import PictureError, begin, save, show
-from structpe.pictures._plot import label, thinned
 from structpe.pictures.heat import Heat
+from structpe.pictures.style import label, thinned
 from tests.pictures.cases import DIMS, FORMS, MEANING, PARSE, large
 from tests.pictures.measuring import boxes, drawn, overlaps
 
@@ -171,13 +171,13 @@ def test_thinned_names_are_each_kth() -> None:
 
 
 def test_a_map_without_any_number_is_drawn() -> None:
-    from structpe.pictures import _heat_map as heat_map
-    from structpe.pictures._plot import figure, look
+    from structpe.pictures import heat as heat_module
+    from structpe.pictures.style import figure, look
 
     with look():
         picture = figure(2, 2)
         empty = np.full((2, 2), np.nan)
-        heat_map.draw(
+        heat_module.draw(
             picture.subplots(), Heat("nothing", empty, ("a", "b"), ("c", "d"), special={"no path": empty != 0})
         )
         drawn(picture)

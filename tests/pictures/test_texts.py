@@ -15,11 +15,10 @@ from structpe import Structure, path, read
 from structpe.encodings import Distance, RandomWalk
 from structpe.formats import stream
 from structpe.pictures import begin, page, pattern, rank, show, similarity
-from structpe.pictures._boxes import apart, meets, tall, text_box, wide
-from structpe.pictures._plot import look, shortened
-from structpe.pictures._relations import RELATION, wrapped
 from structpe.pictures.drawing import Drawn
-from structpe.pictures.places import form_of
+from structpe.pictures.layout import form_of
+from structpe.pictures.plan import RELATION, wrapped
+from structpe.pictures.style import apart, look, meets, shortened, tall, text_box, wide
 from structpe.transforms import grid
 from structpe.transforms.levi import levi
 from tests.datasets import FOLDER, SAMPLES, corpus
@@ -262,10 +261,10 @@ def test_maps_of_a_page_name_as_many_rows_as_there_is_room_for() -> None:
 def test_fonts_are_those_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     from matplotlib import rcParams
 
-    from structpe.pictures import _plot
+    from structpe.pictures import style as style_module
 
-    assert _plot.families()[0] == "DejaVu Sans"
-    monkeypatch.setattr(_plot, "OTHERS", ("No Such Font", "STIXGeneral"))
+    assert style_module.families()[0] == "DejaVu Sans"
+    monkeypatch.setattr(style_module, "OTHERS", ("No Such Font", "STIXGeneral"))
     with look():
         assert rcParams["font.family"] == ["DejaVu Sans", "STIXGeneral"]
         assert not faults(show(path(["a", "\u2a6f"])))

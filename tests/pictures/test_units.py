@@ -10,8 +10,7 @@ import pytest
 from structpe.encodings import Distance, Offset, RandomWalk
 from structpe.formats import read
 from structpe.pictures import load, page, show
-from structpe.pictures._units import in_order, unit_labels
-from structpe.pictures.heat import heat_of, unit_names
+from structpe.pictures.heat import heat_of, in_order, unit_labels, unit_names
 from structpe.pictures.view import view
 from structpe.structure import Structure, path
 from structpe.transforms.levi import levi
@@ -48,7 +47,7 @@ def test_units_are_written_as_people_read_them(nodes: list[str], texts: list[lis
 
 def test_bytes_are_those_of_the_tokenizers_library() -> None:
     decoders = pytest.importorskip("tokenizers.decoders")
-    from structpe.pictures._units import BYTES
+    from structpe.pictures.heat import BYTES
 
     assert len(BYTES) == len(set(BYTES.values())) == 256
     for character, byte in BYTES.items():

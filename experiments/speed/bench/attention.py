@@ -17,7 +17,7 @@ from structpe.errors import StructPEError
 from structpe.nn.attention import Attention, OwnAttention
 from structpe.nn.context import Context
 from structpe.positions import MODELS, Dims, PositionModel, Positions, Site, build
-from structpe.tasks.positions import fitted
+from structpe.tasks.config import fitted
 
 __all__ = ["TABLE"]
 

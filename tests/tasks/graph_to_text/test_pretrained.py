@@ -19,16 +19,16 @@ import structpe
 from structpe.errors import ConfigError, PositionError, StoreError, StructPEError
 from structpe.formats import read
 from structpe.nn.search import SearchConfig
-from structpe.pictures._plot import PictureError
-from structpe.pictures.runs import load as load_for_pictures
+from structpe.pictures.head_patterns import load as load_for_pictures
+from structpe.pictures.style import PictureError
 from structpe.tasks.graph_to_text.config import InjectConfig, PretrainedTextConfig, load_config
-from structpe.tasks.graph_to_text.evaluate import evaluate
-from structpe.tasks.graph_to_text.generate import generate
+from structpe.tasks.graph_to_text.generator import generate
 from structpe.tasks.graph_to_text.pretrained import PretrainedWriter
+from structpe.tasks.graph_to_text.scores import evaluate
 from structpe.tasks.runs import run_of, train
-from structpe.tasks.runs.pretrained_text import PretrainedTextRun
-from structpe.tasks.training.learner import Learner
-from structpe.tasks.training.weights import load_weights, save_weights
+from structpe.tasks.runs.text import PretrainedTextRun
+from structpe.tasks.training.lightning_module import Learner
+from structpe.tasks.training.result import load_weights, save_weights
 from structpe.transforms import linearise
 from structpe.transforms.labels import with_readable_labels
 from tests.adapters.models import CONFIGS, HEADED

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from structpe.tasks.graph_to_text.scores import score
-from structpe.tasks.graph_to_text.simplified import simplified
+from structpe.tasks.graph_to_text.scores import score, simplified
 from tests.tasks.graph_to_text.test_scores import bleu
 
 WRITTEN = {

@@ -13,7 +13,7 @@ from safetensors.torch import load_file
 
 from structpe.errors import ConfigError, StoreError
 from structpe.tasks.graph_to_text.config import GraphToTextConfig
-from structpe.tasks.graph_to_text.generate import generate
+from structpe.tasks.graph_to_text.generator import generate
 from structpe.tasks.runs import train
 from tests.tasks.graph_to_text.tiny import changed, resumed, split, tiny
 

@@ -18,8 +18,7 @@ from structpe.data.prepare import Example, Preparer
 from structpe.tasks.config import save
 from structpe.tasks.graph_to_text.config import GraphToTextConfig, TextConfig
 from structpe.tasks.runs import train
-from structpe.tasks.training.result import Result
-from structpe.tasks.training.weights import digest
+from structpe.tasks.training.result import Result, digest
 from tests.forking import forked
 from tests.tasks.graph_to_text.checkpoints import checkpoint, tuned
 from tests.tasks.graph_to_text.tiny import changed, tiny

@@ -21,9 +21,9 @@ from structpe.positions import MODELS, Dims, Site
 from structpe.positions.build import build
 from structpe.structure import Structure
 from structpe.tasks.config import make
-from structpe.tasks.prediction import quadratic as bounds
+from structpe.tasks.prediction import encodings as encodings_module
 from structpe.tasks.prediction.config import PredictionConfig
-from structpe.tasks.prediction.quadratic import quadratic
+from structpe.tasks.prediction.encodings import quadratic
 from structpe.tasks.prediction.sources import SOURCES, Data
 from structpe.tasks.runs import train
 from structpe.tasks.training.batches import Batches, Plan
@@ -227,7 +227,7 @@ def test_models_that_ask_for_listed_pairs_let_no_others_attend() -> None:
 def test_too_many_pairs_are_refused_before_anything_is_computed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(bounds, "MOST", 50)
+    monkeypatch.setattr(encodings_module, "MOST", 50)
     monkeypatch.setattr(Distance, "many", None)
     made = benchmark()
     remedy = (
@@ -243,7 +243,7 @@ def test_too_many_pairs_are_refused_before_anything_is_computed(
     ):
         data_of(config(MODEL, kind="partition", parts=6), made, tmp_path)
     data_of(config(MODEL, kind="partition", parts=12), made, tmp_path)
-    monkeypatch.setattr(bounds, "MOST", 60)
+    monkeypatch.setattr(encodings_module, "MOST", 60)
     data = data_of(config(MODEL, kind="neighbours", fanouts=[50, 50]), made, tmp_path)
     data.collate.most = 20  # type: ignore[attr-defined]
     with pytest.raises(
@@ -278,7 +278,7 @@ def test_a_run_that_was_killed_ends_as_if_it_had_not(sampling: dict[str, Any], t
     through = train(single(tmp_path, **given, out=str(tmp_path / "one")))
     half = single(tmp_path, **given, out=str(tmp_path / "two"))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("structpe.tasks.training.callbacks.Checkpoints.on_train_batch_end", _stop_at(6))
+        patch.setattr("structpe.tasks.training.lightning_module.Checkpoints.on_train_batch_end", _stop_at(6))
         with pytest.raises(RuntimeError, match="killed"):
             train(half)
     resumed = train(half)
@@ -288,7 +288,7 @@ def test_a_run_that_was_killed_ends_as_if_it_had_not(sampling: dict[str, Any], t
 
 
 def _stop_at(step: int) -> Any:
-    from structpe.tasks.training.callbacks import Checkpoints
+    from structpe.tasks.training.lightning_module import Checkpoints
 
     usual = Checkpoints.on_train_batch_end
 

@@ -11,9 +11,7 @@ import pytest
 
 from structpe.errors import MissingExtra
 from structpe.tasks.prediction import report as reports
-from structpe.tasks.prediction.curves import curve, draw, limits, lines
-from structpe.tasks.prediction.outcome import Outcome
-from structpe.tasks.prediction.report import report
+from structpe.tasks.prediction.report import Outcome, curve, draw, limits, lines, report
 from structpe.tasks.prediction.study import Key, StudyConfig
 from structpe.tasks.training.result import Result
 

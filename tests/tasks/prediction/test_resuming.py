@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from structpe.errors import ConfigError, StoreError
-from structpe.files import MARK
+from structpe.system.files import MARK
 from structpe.tasks.config import make
 from structpe.tasks.prediction.config import PredictionConfig
-from structpe.tasks.prediction.outcome import Outcome
+from structpe.tasks.prediction.report import Outcome
 from structpe.tasks.prediction.study import StudyConfig
 from structpe.tasks.prediction.task import Prediction
 from structpe.tasks.runs import base, train

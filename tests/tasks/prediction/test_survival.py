@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from structpe.tasks.prediction.config import PredictionConfig
-from structpe.tasks.prediction.outcome import Outcome
+from structpe.tasks.prediction.report import Outcome
 from structpe.tasks.prediction.run_all import run_all
 from structpe.tasks.prediction.study import load_study
 from structpe.tasks.runs import train

@@ -19,7 +19,7 @@ from structpe.data.batch import Example
 from structpe.datasets import load
 from structpe.errors import ConfigError, EncodingError, ReadError, StructPEError
 from structpe.objectives.regression import Regression
-from structpe.tasks.prediction.outcome import Outcome
+from structpe.tasks.prediction.report import Outcome
 from structpe.tasks.prediction.sources import SOURCES
 from structpe.tasks.prediction.task import Prediction
 from structpe.tasks.runs import prediction, train

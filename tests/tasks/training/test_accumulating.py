@@ -18,8 +18,8 @@ from structpe.tasks.runs.base import run_of
 from structpe.tasks.training.batches import Batches, Plan
 from structpe.tasks.training.config import OptimiserConfig, TrainingConfig
 from structpe.tasks.training.fit import fit
+from structpe.tasks.training.result import WEIGHTS, load_weights
 from structpe.tasks.training.task import Gather, Task
-from structpe.tasks.training.weights import WEIGHTS, load_weights
 from tests.tasks.graph_to_text import checkpoints, tiny
 from tests.tasks.prediction import test_pairs as pairs
 from tests.tasks.prediction import tiny as predictions
