@@ -8,12 +8,10 @@
     o_i  = sum_j softmax_j(s_ij) (v_j + value_ij)
 
 Vectors are inside the scale, biases outside it. The d of the root is the width after the maps, which is that of a head
-unless a map changes it. A quantity of pairs is never stored per pair: it is a :class:`Lookup`,
-or :class:`SparsePairs` if only few pairs attend (``pairs``). Two terms make attention linear in the number of
-units: ``feature_map``, with which softmax_j(s_ij) becomes f(q'_i).f(k'_j) / sum_j f(q'_i).f(k'_j), and
-``projection``, which replaces the m keys and values by fewer mixtures of them.
-
-A quantity of pairs is a table of distinct values, and an index of which each pair has.
+unless a map changes it. A quantity of pairs is never stored per pair: it is a :class:`Lookup`, a table of distinct
+values with an index of which each pair has, or :class:`SparsePairs` if only few pairs attend (``pairs``). Two terms
+make attention linear in the number of units: ``feature_map``, with which softmax_j(s_ij) becomes f(q'_i).f(k'_j) /
+sum_j f(q'_i).f(k'_j), and ``projection``, which replaces the m keys and values by fewer mixtures of them.
 
 Shapes: b batch, h heads, n queries, m keys, d width of a head, R rows of a table, r rows that one structure uses, e
 listed pairs.

@@ -36,9 +36,8 @@ import structpe
 from structpe.nn.search import SearchConfig
 from structpe.system.files import atomic_text
 from structpe.tasks.graph_to_text.config import load_config
-from structpe.tasks.graph_to_text.scores import evaluate
 from structpe.tasks.runs import train
-from structpe.tasks.runs.text import GraphToTextRun
+from structpe.tasks.runs.text import GraphToTextRun, evaluate
 
 HERE = Path(__file__).parent
 MODELS: dict[str, dict[str, Any]] = yaml.safe_load((HERE / "models.yaml").read_text(encoding="utf-8"))

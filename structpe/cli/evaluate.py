@@ -29,7 +29,7 @@ class Evaluate(Command, name="evaluate"):
         parser.add_argument("--json", action="store_true", help="print the metrics as one JSON object")
 
     def run(self, given: Namespace) -> None:
-        from structpe.tasks.graph_to_text.scores import evaluate
+        from structpe.tasks.runs.text import evaluate
 
         items, search = requested(given)
         with progress_bar("writing") as progress:

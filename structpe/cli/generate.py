@@ -34,7 +34,7 @@ class Generate(Command, name="generate"):
         parser.add_argument("--json", action="store_true", help="one JSON object per line: id, text, references")
 
     def run(self, given: Namespace) -> None:
-        from structpe.tasks.graph_to_text.generator import generate
+        from structpe.tasks.runs.text import generate
 
         if given.out is not None and given.out.is_dir():
             raise UsageError(f"--out {given.out} is a folder; give a file")

@@ -1,7 +1,7 @@
 """Draw a structure: a line of words, a grid, a molecule, a tree as arcs, or a graph.
 
-A structure has elements and bonds, but neither charges nor hydrogens, so hydrogens are not written and valences are not
-checked. Atoms have their numbers, as in heat maps.
+RDKit draws molecules. A structure has elements and bonds, but neither charges nor hydrogens, so hydrogens are not
+written and valences are not checked. Atoms have their numbers, as in heat maps.
 
 A plan has all places in inches, computed from the widths of the texts, so that no two texts overlap. Matplotlib, or
 plotly on a page, draws it.

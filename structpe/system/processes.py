@@ -1,7 +1,7 @@
 """Signals that end a process, numbers of threads, and processes that share work.
 
-By default Python ends immediately, without cleaning up. Here they raise an exception, as Ctrl-C does, and a training
-ends after its step. An ignored signal, such as SIGHUP under ``nohup``, stays ignored.
+Signals: by default Python ends immediately, without cleaning up. Here they raise an exception, as Ctrl-C does, and a
+training ends after its step. An ignored signal, such as SIGHUP under ``nohup``, stays ignored.
 
 Threads of OpenMP that wait for each other spin: this is fast on an idle machine, and very slow if other processes need
 the cores. PyTorch reads the setting from the environment when it is loaded, so it must be set before.

@@ -84,8 +84,8 @@ def written(steps: int, out: Path) -> tuple[list[Generated], int]:
     from structpe.datasets.samples import sample
     from structpe.tasks.config import make
     from structpe.tasks.graph_to_text.config import GraphToTextConfig
-    from structpe.tasks.graph_to_text.generator import generate
     from structpe.tasks.runs import train
+    from structpe.tasks.runs.text import generate
 
     files = {part: str(sample(f"kg_sample/{part}.xml")) for part in ("train", "dev", "test")}
     layers = {"encoder_layers": 1, "decoder_layers": 1, "message_passing": "gine", "copy_units": True}

@@ -19,11 +19,10 @@ from structpe.pictures import load as load_picture
 from structpe.structure import path
 from structpe.tasks.config import make
 from structpe.tasks.graph_to_text.config import GraphToTextConfig
-from structpe.tasks.graph_to_text.generator import Generator, generate
-from structpe.tasks.graph_to_text.scores import evaluate
+from structpe.tasks.graph_to_text.generator import Generator
 from structpe.tasks.prediction.predictor import Predictions, Predictor, Signature
 from structpe.tasks.runs import load_run, run_of, train
-from structpe.tasks.runs.text import text_run
+from structpe.tasks.runs.text import evaluate, generate, text_run
 
 CPU = torch.device("cpu")
 WRONG = {

@@ -24,8 +24,6 @@ from structpe.structure import Structure
 from structpe.system.printing import say
 from structpe.tasks.config import NO_READER, listed
 from structpe.tasks.graph_to_text.config import DataConfig, TextConfig
-from structpe.tasks.runs.text import text_run
-from structpe.tasks.training.folder import device_named
 
 __all__ = [
     "Example",
@@ -34,7 +32,6 @@ __all__ = [
     "Writer",
     "WriterOfUnits",
     "by_size",
-    "generate",
     "named",
     "read_path",
     "read_split",
@@ -308,26 +305,3 @@ class Generator:
                     progress(first + len(texts), len(items))
             for number, item in enumerate(window):
                 yield Generated(item.id, texts[number], item.texts)
-
-
-def generate(
-    folder: str | Path,
-    source: str | Path | Item | Structure | Sequence[Item | Structure],
-    search: SearchConfig | None = None,
-    batch_size: int = 32,
-    device: str | None = None,
-    progress: Callable[[int, int], object] | None = None,
-) -> Iterator[Generated]:
-    """Texts for items, in their order: :meth:`Generator.generate` of a run.
-
-    Args:
-        folder: of the run.
-        source, search, batch_size, progress: as for ``Generator.generate``.
-        device: such as ``cpu`` or ``cuda``; None takes a GPU where there is one.
-
-    Raises:
-        StoreError: the folder holds no trained model.
-        ReadError: the source is missing or bad.
-        ConfigError: PyTorch does not have the device here; see ``Generator.generate``.
-    """
-    return text_run(folder).ready(device_named(device)).generate(source, search, batch_size, progress)

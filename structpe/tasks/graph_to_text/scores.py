@@ -1,7 +1,8 @@
-r"""BLEU and chrF++ by sacrebleu, with the signatures that say how they were computed; and scores of a trained model.
+r"""BLEU and chrF++ by sacrebleu, with the signatures that say how they were computed; as raw text or simplified.
 
-Their code (github.com/mnschmit/graformer, ``src/preprocessing/prepare_webnlg.py``) is ``unidecode(text.lower())``,
-split by the pattern ``(\W)``, words joined by blanks; texts to learn from and references are both written so.
+The code of Schmitt et al. 2021 (github.com/mnschmit/graformer, ``src/preprocessing/prepare_webnlg.py``) simplifies a
+text by ``unidecode(text.lower())``, split by the pattern ``(\W)``, words joined by blanks; texts to learn from and
+references are both written so.
 
 BLEU comes in two ways, which are not to be compared: of texts as they are, by sacrebleu's own words (13a), and of texts
 simplified as Schmitt et al. 2021 do, which their table and those that follow it print.
@@ -11,20 +12,14 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from pathlib import Path
 
 from structpe.errors import ConfigError, needing
-from structpe.formats import Item
-from structpe.nn.search import SearchConfig
-from structpe.tasks.graph_to_text.generator import Generated, generate
-from structpe.tasks.runs.text import text_run
 
 __all__ = [
     "Scores",
-    "evaluate",
     "score",
     "simplified",
 ]
@@ -135,29 +130,3 @@ def score(hypotheses: Sequence[str], references: Sequence[Sequence[str]], lowerc
         str(chrf.get_signature()),
         f"simplified:lc+ascii+words|{simple.get_signature()}",
     )
-
-
-def evaluate(
-    folder: str | Path,
-    source: str | Path | Sequence[Item],
-    search: SearchConfig | None = None,
-    device: str | None = None,
-    progress: Callable[[int, int], object] | None = None,
-) -> tuple[Scores, list[Generated]]:
-    """Write a text for every item and score all against the references.
-
-    Args:
-        folder: of the run.
-        source: items, or a file or folder of them.
-        search: how texts are searched for; None as the run's configuration says.
-        device: such as ``cpu`` or ``cuda``; None takes a GPU where there is one.
-        progress: called with the number of items done, and of all.
-
-    Raises:
-        StoreError: the folder holds no trained model.
-        ConfigError: an item has no reference; see ``Generator.generate``.
-    """
-    config = text_run(folder).config
-    texts = list(generate(folder, source, search, device=device, progress=progress))
-    scores = score([t.text for t in texts], [t.references for t in texts], config.lowercase)
-    return scores, texts

@@ -1,16 +1,11 @@
-"""Runs that train models of texts: from nothing, and pretrained ones of Hugging Face.
+"""Runs that train models of texts: from nothing, and pretrained ones of Hugging Face; texts and scores of a run.
 
-Files with what it learns before training:
+What a run learns before training is in files of its folder:
 
 =====================  ==================================================================================
 tokenizer.json         the subword vocabulary
 prepare.json           the form of the graph, numbers of edge labels
 positions.json         the position models, with what their encodings learned of the training data
-=====================  ==================================================================================
-
-Files with what it learns before training:
-
-=====================  ==================================================================================
 pretrained.json        the configuration of the checkpoint, the position models that enter it, with what their
                        encodings learned of the training data, and the special tokens
 subwords.json          the tokenizer, in the form of the ``tokenizers`` library
@@ -46,7 +41,15 @@ from structpe.system.files import atomic_text, atomic_write
 from structpe.system.printing import say
 from structpe.tasks.config import Reads, differences, fitted
 from structpe.tasks.graph_to_text.config import GraphToTextConfig, PretrainedTextConfig, TextConfig
-from structpe.tasks.graph_to_text.generator import Example, Generator, Writer, WriterOfUnits, named, read_split
+from structpe.tasks.graph_to_text.generator import (
+    Example,
+    Generated,
+    Generator,
+    Writer,
+    WriterOfUnits,
+    named,
+    read_split,
+)
 from structpe.tasks.graph_to_text.pretrained import Pretrained, PretrainedWriter
 from structpe.tasks.graph_to_text.task import GraphToText
 from structpe.tasks.runs.base import Run, Work, load_run
@@ -60,6 +63,8 @@ __all__ = [
     "PretrainedTextRun",
     "Splits",
     "TextRun",
+    "evaluate",
+    "generate",
     "text_run",
 ]
 
@@ -453,3 +458,52 @@ class PretrainedTextRun(TextRun[PretrainedTextConfig, LearnedPretrained], name="
         kind, config = kind_of(model.model.config), self.config
         texts = Texts(config.prepare, learned.tokenizer, learned.padding, learned.last, kind, asked(model.model))
         return PretrainedWriter(model, texts, config.model.position_rate)
+
+
+def generate(
+    folder: str | Path,
+    source: str | Path | Item | Structure | Sequence[Item | Structure],
+    search: SearchConfig | None = None,
+    batch_size: int = 32,
+    device: str | None = None,
+    progress: Callable[[int, int], object] | None = None,
+) -> Iterator[Generated]:
+    """Texts for items, in their order: :meth:`Generator.generate` of a run.
+
+    Args:
+        folder: of the run.
+        source, search, batch_size, progress: as for ``Generator.generate``.
+        device: such as ``cpu`` or ``cuda``; None takes a GPU where there is one.
+
+    Raises:
+        StoreError: the folder holds no trained model.
+        ReadError: the source is missing or bad.
+        ConfigError: PyTorch does not have the device here; see ``Generator.generate``.
+    """
+    return text_run(folder).ready(device_named(device)).generate(source, search, batch_size, progress)
+
+
+def evaluate(
+    folder: str | Path,
+    source: str | Path | Sequence[Item],
+    search: SearchConfig | None = None,
+    device: str | None = None,
+    progress: Callable[[int, int], object] | None = None,
+) -> tuple[Scores, list[Generated]]:
+    """Write a text for every item and score all against the references.
+
+    Args:
+        folder: of the run.
+        source: items, or a file or folder of them.
+        search: how texts are searched for; None as the run's configuration says.
+        device: such as ``cpu`` or ``cuda``; None takes a GPU where there is one.
+        progress: called with the number of items done, and of all.
+
+    Raises:
+        StoreError: the folder holds no trained model.
+        ConfigError: an item has no reference; see ``Generator.generate``.
+    """
+    config = text_run(folder).config
+    texts = list(generate(folder, source, search, device=device, progress=progress))
+    scores = score([t.text for t in texts], [t.references for t in texts], config.lowercase)
+    return scores, texts

@@ -1,8 +1,8 @@
 """What is trained, as Lightning sees it, and what happens around each step.
 
-They run in this order after each step, and all that belongs to a step is done before its checkpoint is written. For the
-same reason validation is not Lightning's own loop, which runs after the checkpoint and is entered or skipped on resume
-by rules of its own.
+Callbacks run in the order of their list after each step, and all that belongs to a step is done before its checkpoint
+is written. For the same reason validation is not Lightning's own loop, which runs after the checkpoint and is entered
+or skipped on resume by rules of its own.
 """
 
 from __future__ import annotations

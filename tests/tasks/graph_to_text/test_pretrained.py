@@ -22,11 +22,9 @@ from structpe.nn.search import SearchConfig
 from structpe.pictures.head_patterns import load as load_for_pictures
 from structpe.pictures.style import PictureError
 from structpe.tasks.graph_to_text.config import InjectConfig, PretrainedTextConfig, load_config
-from structpe.tasks.graph_to_text.generator import generate
 from structpe.tasks.graph_to_text.pretrained import PretrainedWriter
-from structpe.tasks.graph_to_text.scores import evaluate
 from structpe.tasks.runs import run_of, train
-from structpe.tasks.runs.text import PretrainedTextRun
+from structpe.tasks.runs.text import PretrainedTextRun, evaluate, generate
 from structpe.tasks.training.lightning_module import Learner
 from structpe.tasks.training.result import load_weights, save_weights
 from structpe.transforms import linearise

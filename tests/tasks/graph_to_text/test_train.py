@@ -19,10 +19,8 @@ from structpe.formats import read
 from structpe.nn.search import SearchConfig
 from structpe.tasks.graph_to_text import task
 from structpe.tasks.graph_to_text.config import GraphToTextConfig
-from structpe.tasks.graph_to_text.generator import generate
-from structpe.tasks.graph_to_text.scores import evaluate
 from structpe.tasks.runs import train
-from structpe.tasks.runs.text import GraphToTextRun
+from structpe.tasks.runs.text import GraphToTextRun, evaluate, generate
 from structpe.tasks.training.result import Result, recorded_digest
 from tests.tasks.graph_to_text.tiny import changed, tiny
 
