@@ -40,8 +40,8 @@ def configs(task: type[Task]) -> dict[str, Any]:
     for name, model in MODELS.items():
         options = build(name, DIMS).options() if _builds(name) else {}
         default = options.get("encoding")
-        if task.causal and "trained" in options:
-            found[name] = {"name": name, "trained": task.length}
+        if task.causal and "original_length" in options:
+            found[name] = {"name": name, "original_length": task.length}
         elif name in ("tpe", "tpe-onehot") and not task.causal:  # nodes have more children than it has branches
             found[name] = {"name": name, "encoding": {"name": "branch-path", "depth": 32, "width": 2, "binary": True}}
         elif not task.ordered and isinstance(default, Encoding) and default == ENCODINGS["offset"]():

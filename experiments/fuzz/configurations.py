@@ -103,10 +103,10 @@ training:
 """
 POSITIONS = (
     "t5",
-    "{name: t5, buckets: 16, encoding: distance}",
+    "{name: t5, num_buckets: 16, encoding: distance}",
     "{name: t5, encoding: {name: distance, limit: 8}}",
-    "[sinusoidal, {name: graformer, reach: 3}]",
-    "{name: learned, length: 100}",
+    "[sinusoidal, {name: graformer, max_distance: 3}]",
+    "{name: learned, max_length: 100}",
 )
 ENCODED = (
     "distance:limit=8",

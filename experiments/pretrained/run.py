@@ -66,7 +66,7 @@ SPLITS = ("train", "dev", "test")
 LONGEST = 60
 """Units of the longest graph that is trained on."""
 LONGEST_TEXT = 40
-POSITION = {"name": "graformer-survey", "reach": 8, "sharing": "none"}
+POSITION = {"name": "graformer-survey", "max_distance": 8, "sharing": "none"}
 ROWS: dict[str, dict[str, bool]] = {
     "untrained": {"positions": False, "weights": False},
     "sequence": {"positions": False, "weights": True},

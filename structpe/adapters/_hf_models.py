@@ -149,10 +149,11 @@ def take_t5(position: PositionModel, model: Any, stack: Literal["encoder", "deco
     except AttributeError:
         raise PositionError(f"{type(model).__name__} has no table of relative biases in its {stack}") from None
     theirs = (model.config.relative_attention_num_buckets, model.config.relative_attention_max_distance)
-    if (rows.count, rows.farthest, rows.bidirectional) != (*theirs, stack == "encoder"):
+    if (rows.count, rows.max_distance, rows.bidirectional) != (*theirs, stack == "encoder"):
         raise PositionError(
-            f"T5's {stack} has {theirs[0]} buckets and farthest {theirs[1]}, {'two' if stack == 'encoder' else 'one'}-"
-            f"way; position model {position.name!r} has {rows.count} and {rows.farthest}; build it with these"
+            f"T5's {stack} has {theirs[0]} buckets and max_distance {theirs[1]}, "
+            f"{'two' if stack == 'encoder' else 'one'}-way; position model {position.name!r} has {rows.count} and "
+            f"{rows.max_distance}; build it with these"
         )
     if table.weight.shape[-1] != own.shape[1]:
         raise PositionError(f"T5 has {own.shape[1]} heads, the table of the position model {table.weight.shape[-1]}")

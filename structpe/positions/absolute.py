@@ -80,10 +80,10 @@ class Learned(PositionModel, name="learned"):
     Args:
         dims: sizes of the Transformer.
         encoding: integers 0, 1, ... per unit.
-        length: t_max, number of positions.
+        max_length: t_max, number of positions.
 
     Raises:
-        PositionError: a batch has a position of ``length`` or more.
+        PositionError: a batch has a position of ``max_length`` or more.
     """
 
     spec = Spec(
@@ -93,16 +93,16 @@ class Learned(PositionModel, name="learned"):
         table1=Cells("A", "APE", learnable=True, recurring=False, unbound=False, params="t*d"),
     )
 
-    def __init__(self, dims: Dims, encoding: Encoding = Order(), length: int = 512) -> None:
-        super().__init__(dims, [of_whole(self.name, encoding)], t=length)
-        self.table = nn.Parameter(torch.randn(length, dims.width) * 0.02)
+    def __init__(self, dims: Dims, encoding: Encoding = Order(), max_length: int = 512) -> None:
+        super().__init__(dims, [of_whole(self.name, encoding)], t=max_length)
+        self.table = nn.Parameter(torch.randn(max_length, dims.width) * 0.02)
 
     def inputs(self, x: Tensor, prepared: Positions) -> Tensor:
         places = indices(self.name, self.encodings[0], prepared.queries(self.encodings[0]))
         if holds((places >= len(self.table)).any()):
             raise PositionError(
                 f"position model 'learned' has {len(self.table)} positions, this batch needs {int(places.max()) + 1}; "
-                f"build it with a larger 'length', or choose an unbound model"
+                f"build it with a larger 'max_length', or choose an unbound model"
             )
         return x + self.table[places]
 
@@ -120,12 +120,12 @@ class AbsScalar(PlacesModel, name="abs-scalar"):
     Args:
         dims: sizes of the Transformer.
         encoding: integers 0, 1, ... per unit.
-        length: t_max, number of positions.
+        max_length: t_max, number of positions.
         rank: r; None for the width of a head, as in the paper.
         sharing: ``none`` as in the paper.
 
     Raises:
-        PositionError: a batch has a position of ``length`` or more.
+        PositionError: a batch has a position of ``max_length`` or more.
     """
 
     spec = Spec(
@@ -138,13 +138,13 @@ class AbsScalar(PlacesModel, name="abs-scalar"):
         self,
         dims: Dims,
         encoding: Encoding = Order(),
-        length: int = 512,
+        max_length: int = 512,
         rank: int | None = None,
         sharing: Sharing = "none",
     ) -> None:
         width = dims.head if rank is None else rank
-        super().__init__(dims, encoding, length, t=length, r=width, copies=Table.copies(sharing, dims))
-        self.table = Table(dims, length, sharing, width)
+        super().__init__(dims, encoding, max_length, t=max_length, r=width, copies=Table.copies(sharing, dims))
+        self.table = Table(dims, max_length, sharing, width)
 
     def terms(self, prepared: Places, site: Site) -> Terms:
         table = self.table.at(site.layer)
@@ -163,24 +163,26 @@ class DufterAbsolute(PlacesModel, name="dufter-abs"):
     Args:
         dims: sizes of the Transformer.
         encoding: integers 0, 1, ... per unit.
-        length: n, number of places.
+        max_length: n, number of places.
         sharing: which layers and heads have the same P.
 
     Raises:
-        PositionError: a batch has a place of ``length`` or more, or the encoding gives a vector per unit.
+        PositionError: a batch has a place of ``max_length`` or more, or the encoding gives a vector per unit.
     """
 
     spec = Spec(
         "dufter2020", "sequence", Cells("A", "MAM", learnable=True, recurring=True, unbound=False, params="n*n*copies")
     )
 
-    def __init__(self, dims: Dims, encoding: Encoding = Order(), length: int = 128, sharing: Sharing = "none") -> None:
-        super().__init__(dims, encoding, length, n=length, copies=Table.copies(sharing, dims))
-        self.table = Table(dims, length * length, sharing)
-        nn.init.normal_(self.table.weight, std=length**-0.5)
+    def __init__(
+        self, dims: Dims, encoding: Encoding = Order(), max_length: int = 128, sharing: Sharing = "none"
+    ) -> None:
+        super().__init__(dims, encoding, max_length, n=max_length, copies=Table.copies(sharing, dims))
+        self.table = Table(dims, max_length * max_length, sharing)
+        nn.init.normal_(self.table.weight, std=max_length**-0.5)
 
     def terms(self, prepared: Places, site: Site) -> Terms:
-        of_pairs = self.table.at(site.layer).view(self.length, self.length, -1)
+        of_pairs = self.table.at(site.layer).view(self.max_length, self.max_length, -1)
         return Terms(bias=(_chosen(of_pairs, prepared.queries, prepared.keys),))
 
 
@@ -262,10 +264,10 @@ class Language(PositionModel, name="language"):
         encoding: t, integers 0, 1, ... per unit.
         language: g, integers 0, 1, ... per unit; by default a feature of the nodes, and 0 if a node has none.
         languages: L.
-        length: t_max, number of positions.
+        max_length: t_max, number of positions.
 
     Raises:
-        PositionError: a batch has a position of ``length`` or more, or a language of ``languages`` or more.
+        PositionError: a batch has a position of ``max_length`` or more, or a language of ``languages`` or more.
     """
 
     spec = Spec(
@@ -278,20 +280,20 @@ class Language(PositionModel, name="language"):
         encoding: Encoding = Order(),
         language: Encoding = Feature("language", missing=0),
         languages: int = 2,
-        length: int = 512,
+        max_length: int = 512,
     ) -> None:
         encodings = [of_whole(self.name, encoding), of_whole(self.name, language)]
-        super().__init__(dims, encodings, L=languages, t=length)
-        self.tables = nn.Parameter(torch.randn(languages, length, dims.width) * 0.02)
+        super().__init__(dims, encodings, L=languages, t=max_length)
+        self.tables = nn.Parameter(torch.randn(languages, max_length, dims.width) * 0.02)
 
     def inputs(self, x: Tensor, prepared: Positions) -> Tensor:
         places, languages = (numbers(self.name, e, prepared.queries(e)) for e in self.encodings)
-        for given, known, what in ((languages, len(self.tables), "language"), (places, self.tables.shape[1], "length")):
+        sizes = self.tables.shape
+        for given, known, option in ((languages, sizes[0], "languages"), (places, sizes[1], "max_length")):
             if holds(((given < 0) | (given >= known)).any()):
                 raise PositionError(
-                    f"position model 'language' has {len(self.tables)} languages of {self.tables.shape[1]} positions, "
-                    f"this batch needs {int(given.min())}..{int(given.max())}; build it with a larger "
-                    f"{'languages' if what == 'language' else 'length'!r}"
+                    f"position model 'language' has {sizes[0]} languages of {sizes[1]} positions, this batch needs "
+                    f"{int(given.min())}..{int(given.max())}; build it with a larger {option!r}"
                 )
         return x + self.tables[languages, places]
 

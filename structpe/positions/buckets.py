@@ -38,28 +38,28 @@ class Buckets:
         model: name of the position model, for error messages.
         encoding: signed integers per pair.
         count: B, number of buckets for offsets.
-        farthest: D; from here on all distances share the last bucket.
+        max_distance: D; from here on all distances share the last bucket.
         bidirectional: whether keys ahead are distinguished.
 
     Raises:
-        PositionError: too few buckets, an odd number of them for two directions, or a farthest that is not beyond those
-            with one distance each.
+        PositionError: too few buckets, an odd number of them for two directions, or a ``max_distance`` that is not
+            beyond those with one distance each.
     """
 
     model: str
     encoding: Encoding
     count: int
-    farthest: int
+    max_distance: int
     bidirectional: bool
 
     def __post_init__(self) -> None:
         of_arity(self.model, self.encoding, 2)
         sides, least = (2, "an even number of 4") if self.bidirectional else (1, "2")
         exact = self.count // sides // 2
-        if exact < 1 or self.count % sides or self.farthest <= exact:
+        if exact < 1 or self.count % sides or self.max_distance <= exact:
             raise PositionError(
-                f"position model {self.model!r} needs {least} buckets or more, and farthest above "
-                f"the {max(exact, 1)} that are exact; given are {self.count} buckets and farthest {self.farthest}"
+                f"position model {self.model!r} needs {least} buckets or more, and max_distance above the "
+                f"{max(exact, 1)} that are exact; given are {self.count} buckets and max_distance {self.max_distance}"
             )
 
     @property
@@ -69,7 +69,7 @@ class Buckets:
 
     def of(self, values: Tensor) -> Tensor:
         """Row of each value."""
-        return self._rows.of(values, lambda r: bucket(r, self.count, self.farthest, self.bidirectional))
+        return self._rows.of(values, lambda r: bucket(r, self.count, self.max_distance, self.bidirectional))
 
     @property
     def _rows(self) -> Rows:
@@ -86,15 +86,15 @@ class BucketBias(PairTable):
         self,
         dims: Dims,
         encoding: Encoding = Offset(),
-        buckets: int = 32,
-        farthest: int = 128,
+        num_buckets: int = 32,
+        max_distance: int = 128,
         sharing: Sharing = "layer-wise",
     ) -> None:
-        rows = Buckets(self.name, encoding, buckets, farthest, self.bidirectional)
+        rows = Buckets(self.name, encoding, num_buckets, max_distance, self.bidirectional)
         super().__init__(dims, encoding, rows, sharing)
 
 
-def bucket(offsets: Tensor, buckets: int, farthest: int, bidirectional: bool) -> Tensor:
+def bucket(offsets: Tensor, num_buckets: int, max_distance: int, bidirectional: bool) -> Tensor:
     """T5's bucket of each signed offset, key minus query; int64 of the same shape.
 
     Of B buckets in two directions, C = B/2 are for r > 0 and C for the others; in one direction C = B, and every key
@@ -105,35 +105,36 @@ def bucket(offsets: Tensor, buckets: int, farthest: int, bidirectional: bool) ->
     """
     ahead = torch.zeros_like(offsets)
     if bidirectional:
-        buckets //= 2
-        ahead = (offsets > 0) * buckets
+        num_buckets //= 2
+        ahead = (offsets > 0) * num_buckets
         far = offsets.abs()
     else:
         far = (-offsets).clamp(min=0)
-    exact = buckets // 2
+    exact = num_buckets // 2
     # float32 and truncation, as in mesh-tensorflow: another precision moves offsets at the edge of a bucket.
-    growth = torch.log(far.clamp(min=1).float() / exact) / math.log(farthest / exact) * (buckets - exact)
-    coarse = (exact + growth.long()).clamp(max=buckets - 1)
+    growth = torch.log(far.clamp(min=1).float() / exact) / math.log(max_distance / exact) * (num_buckets - exact)
+    coarse = (exact + growth.long()).clamp(max=num_buckets - 1)
     return ahead + torch.where(far < exact, far, coarse)
 
 
-def log_bucket(offsets: Tensor, buckets: int, farthest: int) -> Tensor:
+def log_bucket(offsets: Tensor, num_buckets: int, max_distance: int) -> Tensor:
     """DeBERTa's bucket of each signed offset; it has the sign of the offset. int64 of the same shape.
 
-    With half = buckets / 2, rounded down::
+    With half = num_buckets / 2, rounded down::
 
         bucket(r) = r                                                                          for |r| <= half
-                    sgn(r) (half + ceil(log(|r|/half) / log((farthest - 1)/half) (half - 1)))  otherwise,
-                    |r| being farthest - 1 at most
+                    sgn(r) (half + ceil(log(|r|/half) / log((max_distance - 1)/half) (half - 1)))  otherwise,
+                    |r| being max_distance - 1 at most
 
-    Offsets beyond farthest - 1 either way share its bucket, 2 half - 1, as in the authors' code, which looks buckets up
-    in a table. (Copies of that code that compute them do not clip: an offset far back then gets its own row.)
+    Offsets beyond max_distance - 1 either way share its bucket, 2 half - 1, as in the authors' code, which looks
+    buckets up in a table. (Copies of that code that compute them do not clip: an offset far back then gets its own
+    row.)
     """
-    half = buckets // 2
-    offsets = offsets.clamp(1 - farthest, farthest - 1)
+    half = num_buckets // 2
+    offsets = offsets.clamp(1 - max_distance, max_distance - 1)
     # float64, as in the authors' numpy: what is rounded up must not be a little above a whole number.
     far = offsets.abs().clamp(min=half).double()
-    growth = torch.log(far / half) / math.log((farthest - 1) / half) * (half - 1)
+    growth = torch.log(far / half) / math.log((max_distance - 1) / half) * (half - 1)
     return torch.where(offsets.abs() <= half, offsets.long(), offsets.sign().long() * (half + growth.ceil().long()))
 
 
@@ -157,12 +158,12 @@ class T5(BucketBias, name="t5"):
     Args:
         dims: sizes of the Transformer.
         encoding: signed integers per pair.
-        buckets: B, an even number of 4 or more.
-        farthest: D, above e; from here on all distances share the last bucket.
+        num_buckets: B, an even number of 4 or more.
+        max_distance: D, above e; from here on all distances share the last bucket.
         sharing: ``layer-wise`` as in T5; ``none`` is ``t5-unshared``.
 
     Raises:
-        PositionError: other buckets, a farthest that is not above e, or no single integer per pair.
+        PositionError: other buckets, a ``max_distance`` that is not above e, or no single integer per pair.
     """
 
     spec = Spec(
@@ -193,12 +194,12 @@ class T5Causal(BucketBias, name="t5-causal"):
     Args:
         dims: sizes of the Transformer.
         encoding: signed integers per pair.
-        buckets: B, 2 or more.
-        farthest: D, above e; from here on all distances share the last bucket.
+        num_buckets: B, 2 or more.
+        max_distance: D, above e; from here on all distances share the last bucket.
         sharing: ``layer-wise`` as in T5.
 
     Raises:
-        PositionError: fewer buckets, a farthest that is not above e, or no single integer per pair.
+        PositionError: fewer buckets, a ``max_distance`` that is not above e, or no single integer per pair.
     """
 
     spec = Spec(
@@ -223,11 +224,11 @@ class T5Unshared(BucketBias, name="t5-unshared"):
     Args:
         dims: sizes of the Transformer.
         encoding: signed integers per pair.
-        buckets: B, an even number of 4 or more.
-        farthest: D, above B/4; from here on all distances share the last bucket.
+        num_buckets: B, an even number of 4 or more.
+        max_distance: D, above B/4; from here on all distances share the last bucket.
 
     Raises:
-        PositionError: other buckets, a farthest that is not above those, or no single integer per pair.
+        PositionError: other buckets, a ``max_distance`` that is not above those, or no single integer per pair.
     """
 
     spec = Spec(
@@ -238,8 +239,10 @@ class T5Unshared(BucketBias, name="t5-unshared"):
         note="the table is not shared by the layers, and the code has a row per bucket, not per offset",
     )
 
-    def __init__(self, dims: Dims, encoding: Encoding = Offset(), buckets: int = 32, farthest: int = 128) -> None:
-        super().__init__(dims, encoding, buckets, farthest, "none")
+    def __init__(
+        self, dims: Dims, encoding: Encoding = Offset(), num_buckets: int = 32, max_distance: int = 128
+    ) -> None:
+        super().__init__(dims, encoding, num_buckets, max_distance, "none")
 
 
 class GLMGlobal(BucketBias, name="glm-global"):
@@ -254,8 +257,8 @@ class GLMGlobal(BucketBias, name="glm-global"):
     Args:
         dims: sizes of the Transformer.
         encoding: signed integers per pair, or no path.
-        buckets: B.
-        farthest: D.
+        num_buckets: B.
+        max_distance: D.
         sharing: ``layer-wise`` as in T5.
 
     Raises:
@@ -270,14 +273,14 @@ class GLMGlobal(BucketBias, name="glm-global"):
         self,
         dims: Dims,
         encoding: Encoding = TripleOffset(),
-        buckets: int = 32,
-        farthest: int = 128,
+        num_buckets: int = 32,
+        max_distance: int = 128,
         sharing: Sharing = "layer-wise",
     ) -> None:
-        super().__init__(dims, encoding, buckets, farthest, sharing)
+        super().__init__(dims, encoding, num_buckets, max_distance, sharing)
         if "unreachable" in encoding.codes:
             with torch.no_grad():
-                self.table.weight[:, buckets] = self.table.weight[:, buckets - 1]
+                self.table.weight[:, num_buckets] = self.table.weight[:, num_buckets - 1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -299,8 +302,8 @@ class GLMLocal(PositionModel, name="glm-local"):
     Args:
         dims: sizes of the Transformer.
         encoding: signed integers per pair, or no path.
-        buckets: B.
-        farthest: D.
+        num_buckets: B.
+        max_distance: D.
         sharing: ``layer-wise`` as in T5.
 
     Raises:
@@ -315,11 +318,11 @@ class GLMLocal(PositionModel, name="glm-local"):
         self,
         dims: Dims,
         encoding: Encoding = TripleOffset(),
-        buckets: int = 32,
-        farthest: int = 128,
+        num_buckets: int = 32,
+        max_distance: int = 128,
         sharing: Sharing = "layer-wise",
     ) -> None:
-        rows = Buckets(self.name, of_all_pairs(self.name, encoding), buckets, farthest, bidirectional=True)
+        rows = Buckets(self.name, of_all_pairs(self.name, encoding), num_buckets, max_distance, bidirectional=True)
         used = rows.size - ("unreachable" in encoding.codes)
         super().__init__(dims, [encoding], R=used, copies=Table.copies(sharing, dims))
         self.rows = rows

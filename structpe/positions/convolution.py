@@ -25,16 +25,16 @@ class Filters(PairTable):
     """A learned vector W[clip(r_ij, -m, m)] (d_h) for each pair."""
 
     def __init__(
-        self, dims: Dims, encoding: Encoding = Offset(), reach: int = 8, sharing: Sharing = "head-wise"
+        self, dims: Dims, encoding: Encoding = Offset(), max_distance: int = 8, sharing: Sharing = "head-wise"
     ) -> None:
-        super().__init__(dims, encoding, Window(encoding, reach), sharing, width=dims.head)
-        start_filters(self.table, reach)
+        super().__init__(dims, encoding, Window(encoding, max_distance), sharing, width=dims.head)
+        start_filters(self.table, max_distance)
 
 
-def start_filters(table: nn.Module, reach: int) -> None:
+def start_filters(table: nn.Module, max_distance: int) -> None:
     """Draw the entries from U(-w, w), w = 1/sqrt(2m + 1), as the authors' code does."""
     for weight in table.parameters():
-        nn.init.uniform_(weight, -((2 * reach + 1) ** -0.5), (2 * reach + 1) ** -0.5)
+        nn.init.uniform_(weight, -((2 * max_distance + 1) ** -0.5), (2 * max_distance + 1) ** -0.5)
 
 
 class Convolution(PairTable, name="convolution"):
@@ -51,19 +51,21 @@ class Convolution(PairTable, name="convolution"):
     Args:
         dims: sizes of the Transformer.
         encoding: signed integers per pair.
-        reach: m; the kernel is 2m + 1 wide, 17 in the paper's models.
+        max_distance: m; the kernel is 2m + 1 wide, 17 in the paper's models.
         sharing: ``none``: each head of each layer has its kernel.
 
     Raises:
-        PositionError: the reach is below 1, or the encoding does not give one integer per pair.
+        PositionError: ``max_distance`` is below 1, or the encoding does not give one integer per pair.
     """
 
     spec = Spec(
         "chang2021", "sequence", Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="R*copies")
     )
 
-    def __init__(self, dims: Dims, encoding: Encoding = Offset(), reach: int = 8, sharing: Sharing = "none") -> None:
-        super().__init__(dims, encoding, Window(encoding, reach), sharing, std=0.0)
+    def __init__(
+        self, dims: Dims, encoding: Encoding = Offset(), max_distance: int = 8, sharing: Sharing = "none"
+    ) -> None:
+        super().__init__(dims, encoding, Window(encoding, max_distance), sharing, std=0.0)
 
 
 class ConvolutionDynamic(Filters, name="convolution-dynamic"):
@@ -79,11 +81,11 @@ class ConvolutionDynamic(Filters, name="convolution-dynamic"):
     Args:
         dims: sizes of the Transformer.
         encoding: signed integers per pair.
-        reach: m; the kernel is 2m + 1 wide, 17 in the paper's models.
+        max_distance: m; the kernel is 2m + 1 wide, 17 in the paper's models.
         sharing: ``head-wise``, as in the code.
 
     Raises:
-        PositionError: the reach is below 1, or the encoding does not give one integer per pair.
+        PositionError: ``max_distance`` is below 1, or the encoding does not give one integer per pair.
     """
 
     spec = Spec(
@@ -107,11 +109,11 @@ class ConvolutionDynamicKey(Filters, name="convolution-dynamic-key"):
     Args:
         dims: sizes of the Transformer.
         encoding: signed integers per pair.
-        reach: m; the kernel is 2m + 1 wide, 17 in the paper's models.
+        max_distance: m; the kernel is 2m + 1 wide, 17 in the paper's models.
         sharing: ``head-wise``, as in the code.
 
     Raises:
-        PositionError: the reach is below 1, or the encoding does not give one integer per pair.
+        PositionError: ``max_distance`` is below 1, or the encoding does not give one integer per pair.
     """
 
     spec = Spec(
@@ -141,10 +143,10 @@ class Composite(PairRows, name="composite"):
     Args:
         dims: sizes of the Transformer.
         encoding: signed integers per pair.
-        reach: m; the kernels are 2m + 1 wide, 17 in the paper's models.
+        max_distance: m; the kernels are 2m + 1 wide, 17 in the paper's models.
 
     Raises:
-        PositionError: the reach is below 1, or the encoding does not give one integer per pair.
+        PositionError: ``max_distance`` is below 1, or the encoding does not give one integer per pair.
     """
 
     spec = Spec(
@@ -153,14 +155,14 @@ class Composite(PairRows, name="composite"):
         Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="l*R*(h + 2*dh)"),
     )
 
-    def __init__(self, dims: Dims, encoding: Encoding = Offset(), reach: int = 8) -> None:
-        window = Window(encoding, reach)
+    def __init__(self, dims: Dims, encoding: Encoding = Offset(), max_distance: int = 8) -> None:
+        window = Window(encoding, max_distance)
         super().__init__(dims, encoding, window, "head-wise")
         self.bias = Table(dims, window.size, "none", std=0.0)
         self.keys = Table(dims, window.size, "head-wise", width=dims.head)
         self.queries = Table(dims, window.size, "head-wise", width=dims.head)
         for table in (self.keys, self.queries):
-            start_filters(table, reach)
+            start_filters(table, max_distance)
 
     def prepare(self, positions: Positions) -> tuple[Lookup, Lookup]:
         """The row of each distinct value, for (query, key) and for (key, query)."""

@@ -45,7 +45,7 @@ class DeBERTa(PositionModel, name="deberta"):
     Args:
         dims: sizes of the Transformer.
         encoding: signed integers per pair.
-        reach: m; 512 in the authors' models.
+        max_distance: m; 512 in the authors' models.
         interactions: which of the two terms are used.
         dropout: of A.
 
@@ -65,7 +65,7 @@ class DeBERTa(PositionModel, name="deberta"):
         self,
         dims: Dims,
         encoding: Encoding = Offset(),
-        reach: int = 512,
+        max_distance: int = 512,
         interactions: tuple[Literal["c2p", "p2c"], ...] = ("c2p", "p2c"),
         dropout: float = 0.0,
     ) -> None:
@@ -74,9 +74,9 @@ class DeBERTa(PositionModel, name="deberta"):
                 f"position model {self.name!r} needs as interactions 'c2p', 'p2c' or both; given are "
                 f"{list(interactions)}"
             )
-        rows = Rows(of_arity(self.name, encoding, 2), 2 * reach)
+        rows = Rows(of_arity(self.name, encoding, 2), 2 * max_distance)
         super().__init__(dims, [encoding], R=rows.size, p=len(interactions))
-        self.rows, self.reach, self.which, self.dropout = rows, reach, interactions, Dropout(dropout)
+        self.rows, self.max_distance, self.which, self.dropout = rows, max_distance, interactions, Dropout(dropout)
         self.table = nn.Parameter(torch.randn(rows.size, dims.width) * 0.02)
         self.keys, self.queries = (
             of_layers(dims, dims.width, std=0.02) if each in interactions else nn.ModuleList()
@@ -101,7 +101,7 @@ class DeBERTa(PositionModel, name="deberta"):
         )
 
     def _row(self, after: Tensor) -> Tensor:
-        return (self.reach - after).clamp(0, 2 * self.reach - 1)
+        return (self.max_distance - after).clamp(0, 2 * self.max_distance - 1)
 
 
 class DeBERTaEMD(PositionModel, name="deberta-emd"):
@@ -122,10 +122,10 @@ class DeBERTaEMD(PositionModel, name="deberta-emd"):
     Args:
         dims: sizes of the Transformer.
         encoding: integers 0, 1, ... per unit.
-        length: t_max, number of places.
+        max_length: t_max, number of places.
 
     Raises:
-        PositionError: a batch has a place of ``length`` or more.
+        PositionError: a batch has a place of ``max_length`` or more.
     """
 
     spec = Spec(
@@ -135,9 +135,9 @@ class DeBERTaEMD(PositionModel, name="deberta-emd"):
         note="a part of the survey's row of DeBERTa, in the last layer only",
     )
 
-    def __init__(self, dims: Dims, encoding: Encoding = Order(), length: int = 512) -> None:
-        super().__init__(dims, [of_whole(self.name, encoding)], t=length)
-        self.table = nn.Parameter(torch.randn(length, dims.width) * 0.02)
+    def __init__(self, dims: Dims, encoding: Encoding = Order(), max_length: int = 512) -> None:
+        super().__init__(dims, [of_whole(self.name, encoding)], t=max_length)
+        self.table = nn.Parameter(torch.randn(max_length, dims.width) * 0.02)
 
     def prepare(self, positions: Positions) -> Tensor:
         """(b or 1, n, d) the vectors of the queries."""
@@ -157,7 +157,7 @@ class DeBERTaV2(Block, name="deberta-v2"):
     s_ij = (q_i.k_j + q_i.K[r] + Q[r].k_j) / sqrt(3 d_h),  K = W_k n(A) + c_k,  Q = W_q n(A) + c_q.
 
     r = clip(bucket(t - s) + B, 0, 2B - 1), t - s being query minus key, or the negative of any other encoding of pairs.
-    Buckets have one offset each up to B/2, then logarithmically more, up to ``farthest``
+    Buckets have one offset each up to B/2, then logarithmically more, up to ``max_distance``
     (:func:`structpe.positions.buckets.log_bucket`). A (2B, d) is a table of all layers, n a LayerNorm
     or the identity. W_q, W_k (d, d), c_q, c_k (d) are those of the queries q = W_q x + c_q and the keys k = W_k x + c_k
     of the units, of each layer and split into heads: for this reason this model has its own attention, with W_v and
@@ -172,15 +172,16 @@ class DeBERTaV2(Block, name="deberta-v2"):
     Args:
         dims: sizes of the Transformer.
         encoding: signed integers per pair.
-        buckets: B, 2 or more.
-        farthest: offsets from one less on share the last bucket; above B/2 + 1. None: each offset below B has a row.
+        num_buckets: B, 2 or more.
+        max_distance: offsets from one less on share the last bucket; above B/2 + 1. None: each offset below B has a
+            row.
         interactions: which of the two terms are used.
         normalised: whether n is a LayerNorm, as in the authors' trained models.
         dropout: of n(A) and of attention weights.
 
     Raises:
-        PositionError: other buckets, a farthest that is not above them, no interaction or one twice, or no single
-            integer per pair.
+        PositionError: other buckets, a ``max_distance`` that is not above them, no interaction or one twice, or no
+            single integer per pair.
         UnsupportedTerm: something else than which pairs attend is to act on attention.
     """
 
@@ -197,16 +198,16 @@ class DeBERTaV2(Block, name="deberta-v2"):
         self,
         dims: Dims,
         encoding: Encoding = Offset(),
-        buckets: int = 256,
-        farthest: int | None = 512,
+        num_buckets: int = 256,
+        max_distance: int | None = 512,
         interactions: tuple[Literal["c2p", "p2c"], ...] = ("c2p", "p2c"),
         normalised: bool = True,
         dropout: float = 0.0,
     ) -> None:
-        _check(self.name, buckets, farthest, interactions)
-        rows = Rows(of_all_pairs(self.name, encoding), 2 * buckets)
+        _check(self.name, num_buckets, max_distance, interactions)
+        rows = Rows(of_all_pairs(self.name, encoding), 2 * num_buckets)
         super().__init__(dims, [encoding], R=rows.size, n=2 * normalised)
-        self.rows, self.buckets, self.farthest, self.dropout = rows, buckets, farthest, Dropout(dropout)
+        self.rows, self.num_buckets, self.max_distance, self.dropout = rows, num_buckets, max_distance, Dropout(dropout)
         self.which = interactions
         self.table = nn.Parameter(torch.randn(rows.size, dims.width) * 0.02)
         self.norm = nn.LayerNorm(dims.width, eps=1e-7) if normalised else nn.Identity()
@@ -246,16 +247,16 @@ class DeBERTaV2(Block, name="deberta-v2"):
         return made[prepared.rows].transpose(1, 2)
 
     def _row(self, after: Tensor) -> Tensor:
-        before = -after if self.farthest is None else log_bucket(-after, self.buckets, self.farthest)
-        return (before + self.buckets).clamp(0, 2 * self.buckets - 1)
+        before = -after if self.max_distance is None else log_bucket(-after, self.num_buckets, self.max_distance)
+        return (before + self.num_buckets).clamp(0, 2 * self.num_buckets - 1)
 
 
-def _check(model: str, buckets: int, farthest: int | None, interactions: tuple[str, ...]) -> None:
-    half = buckets // 2
-    if buckets < 2 or (farthest is not None and farthest <= half + 1):
+def _check(model: str, num_buckets: int, max_distance: int | None, interactions: tuple[str, ...]) -> None:
+    half = num_buckets // 2
+    if num_buckets < 2 or (max_distance is not None and max_distance <= half + 1):
         raise PositionError(
-            f"position model {model!r} needs 2 buckets or more, and farthest above {half + 1}, half of them and one, "
-            f"or None; given are {buckets} buckets and farthest {farthest}"
+            f"position model {model!r} needs 2 buckets or more, and max_distance above {half + 1}, half of them and "
+            f"one, or None; given are {num_buckets} buckets and max_distance {max_distance}"
         )
     if not interactions or len(set(interactions)) < len(interactions):
         raise PositionError(

@@ -132,7 +132,7 @@ class Graformer(PositionModel, name="graformer"):
     s_ij += b[row(r_ji)]: one scalar per head and distance, of the pair (key, query).
 
     r_ji is the signed length of the shortest path from the key j to the query i (:class:`Distance` with query and key
-    exchanged). With D = reach and W = within::
+    exchanged). With D = max_distance and W = within::
 
         row(r) = 0                                             r = 0
                  1                                             no path
@@ -149,12 +149,12 @@ class Graformer(PositionModel, name="graformer"):
     Args:
         dims: sizes of the Transformer.
         encoding: signed integers per pair.
-        reach: D_max.
+        max_distance: D_max.
         within: W, the same for units of one node.
         sharing: ``none``, each layer has its table; ``layer-wise`` is the code's shared one.
 
     Raises:
-        PositionError: a reach below 1, an encoding without one integer per pair, or a step of decoding.
+        PositionError: a ``max_distance`` below 1, an encoding without one integer per pair, or a step of decoding.
     """
 
     spec = Spec(
@@ -166,12 +166,17 @@ class Graformer(PositionModel, name="graformer"):
     )
 
     def __init__(
-        self, dims: Dims, encoding: Encoding = Distance(), reach: int = 4, within: int = 10, sharing: Sharing = "none"
+        self,
+        dims: Dims,
+        encoding: Encoding = Distance(),
+        max_distance: int = 4,
+        within: int = 10,
+        sharing: Sharing = "none",
     ) -> None:
         check_offsets(encoding)
-        rows = 2 * reach + 4 + 2 * within
+        rows = 2 * max_distance + 4 + 2 * within
         super().__init__(dims, [of_all_pairs(self.name, encoding)], R=rows, copies=Table.copies(sharing, dims))
-        self.reach, self.within = reach, within
+        self.max_distance, self.within = max_distance, within
         self.table = Table(dims, rows, sharing)
         nn.init.uniform_(self.table.weight, -1, 1)
 
@@ -189,7 +194,7 @@ class Graformer(PositionModel, name="graformer"):
         return Terms(bias=(prepared.map(self.table.at(site.layer).__getitem__),))
 
     def _row(self, values: Tensor) -> Tensor:
-        last = 2 * self.reach + 3
+        last = 2 * self.max_distance + 3
         rows = _folded(values, 1).clamp(max=last)
         rows = torch.where(values == UNREACHABLE, 1, rows)
         inner = last + (_folded(values - WITHIN, 0) - (values > WITHIN).long()).clamp(max=2 * self.within)
@@ -213,12 +218,12 @@ class GraformerSurvey(PairTable, name="graformer-survey"):
     Args:
         dims: sizes of the Transformer.
         encoding: signed integers per pair.
-        reach: D_max.
+        max_distance: D_max.
         within: units of one node this far apart have a row each, on both sides.
         sharing: ``none``, each layer has its table.
 
     Raises:
-        PositionError: the reach is below 1, or the encoding does not give one integer per pair.
+        PositionError: ``max_distance`` is below 1, or the encoding does not give one integer per pair.
     """
 
     spec = Spec(
@@ -230,9 +235,14 @@ class GraformerSurvey(PairTable, name="graformer-survey"):
     )
 
     def __init__(
-        self, dims: Dims, encoding: Encoding = Distance(), reach: int = 4, within: int = 10, sharing: Sharing = "none"
+        self,
+        dims: Dims,
+        encoding: Encoding = Distance(),
+        max_distance: int = 4,
+        within: int = 10,
+        sharing: Sharing = "none",
     ) -> None:
-        super().__init__(dims, encoding, Window(encoding, reach, within), sharing)
+        super().__init__(dims, encoding, Window(encoding, max_distance, within), sharing)
         nn.init.uniform_(self.table.weight, -1, 1)
 
 

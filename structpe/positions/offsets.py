@@ -43,22 +43,24 @@ class Span:
     Args:
         model: name of the position model, for error messages.
         encoding: signed integers per pair.
-        length: t_max.
+        max_length: t_max.
         signed: whether the two directions are distinguished.
 
     Raises:
-        PositionError: a length below 1, or an encoding of single units.
+        PositionError: a ``max_length`` below 1, or an encoding of single units.
     """
 
     model: str
     encoding: Encoding
-    length: int
+    max_length: int
     signed: bool = True
 
     def __post_init__(self) -> None:
         of_arity(self.model, self.encoding, 2)
-        if self.length < 1:
-            raise PositionError(f"position model {self.model!r} needs a length of 1 or more; given {self.length}")
+        if self.max_length < 1:
+            raise PositionError(
+                f"position model {self.model!r} needs a max_length of 1 or more; given {self.max_length}"
+            )
 
     @property
     def size(self) -> int:
@@ -70,12 +72,12 @@ class Span:
         return self._rows.of(values, self._row)
 
     def _row(self, values: Tensor) -> Tensor:
-        kept = values.clamp(1 - self.length, self.length - 1)
-        return self.length - 1 - kept if self.signed else kept.abs()
+        kept = values.clamp(1 - self.max_length, self.max_length - 1)
+        return self.max_length - 1 - kept if self.signed else kept.abs()
 
     @property
     def _rows(self) -> Rows:
-        return Rows(self.encoding, 2 * self.length - 1 if self.signed else self.length)
+        return Rows(self.encoding, 2 * self.max_length - 1 if self.signed else self.max_length)
 
 
 class SpanTable(PairTable):
@@ -89,11 +91,11 @@ class SpanTable(PairTable):
     """Where all entries start; None for a normal distribution."""
 
     def __init__(
-        self, dims: Dims, encoding: Encoding = Offset(), length: int = 512, sharing: Sharing = "head-wise"
+        self, dims: Dims, encoding: Encoding = Offset(), max_length: int = 512, sharing: Sharing = "head-wise"
     ) -> None:
-        span = Span(self.name, encoding, length, self.signed)
+        span = Span(self.name, encoding, max_length, self.signed)
         super().__init__(dims, encoding, span, sharing, width=dims.head if self.vectors else None)
-        self.length = length
+        self.max_length = max_length
         if self.start is not None:
             nn.init.constant_(self.table.weight, self.start)
 
@@ -101,18 +103,19 @@ class SpanTable(PairTable):
         """The value of each pair.
 
         Raises:
-            PositionError: some pair is ``length`` or more apart, or the encoding does not give one integer per pair.
+            PositionError: some pair is ``max_length`` or more apart, or the encoding does not give one integer per
+                pair.
         """
         of_pairs = super().of_pairs(positions)
         far = torch.where(is_plain(of_pairs.table), of_pairs.table, 0).abs()
         # A decoding step has the values of a longer text than it uses: only then check the pairs.
         if (
-            holds((far >= self.length).any())
-            and (most := int(of_pairs.map(lambda _: far).dense().max())) >= self.length
+            holds((far >= self.max_length).any())
+            and (most := int(of_pairs.map(lambda _: far).dense().max())) >= self.max_length
         ):
             raise PositionError(
-                f"position model {self.name!r} has rows for offsets below {self.length} and does not clip; "
-                f"this batch has an offset of {most}; build it with a larger 'length', or choose an unbound model"
+                f"position model {self.name!r} has rows for offsets below {self.max_length} and does not clip; "
+                f"this batch has an offset of {most}; build it with a larger 'max_length', or choose an unbound model"
             )
         return of_pairs
 

@@ -158,7 +158,7 @@ class CoPE(Block, name="cope"):
     Args:
         dims: sizes of the Transformer.
         encoding: one number per unit, by which units are counted.
-        length: T, number of positions, 2 or more.
+        max_length: T, number of positions, 2 or more.
         sharing: ``head-wise`` as in the listing.
 
     Raises:
@@ -175,12 +175,12 @@ class CoPE(Block, name="cope"):
     )
 
     def __init__(
-        self, dims: Dims, encoding: Encoding = Order(), length: int = 64, sharing: Sharing = "head-wise"
+        self, dims: Dims, encoding: Encoding = Order(), max_length: int = 64, sharing: Sharing = "head-wise"
     ) -> None:
-        if length < 2:
-            raise PositionError(f"position model 'cope' needs 2 positions or more; given is a length of {length}")
-        super().__init__(dims, [of_arity(self.name, encoding, 1)], T=length, copies=Table.copies(sharing, dims))
-        self.length, self.table = length, Table(dims, length, sharing, width=dims.head, std=0)
+        if max_length < 2:
+            raise PositionError(f"position model 'cope' needs 2 positions or more; given is max_length={max_length}")
+        super().__init__(dims, [of_arity(self.name, encoding, 1)], T=max_length, copies=Table.copies(sharing, dims))
+        self.max_length, self.table = max_length, Table(dims, max_length, sharing, width=dims.head, std=0)
         self.projections, self.outs = of_layers(dims, 3 * dims.width), of_layers(dims, dims.width)
 
     def prepare(self, positions: Positions) -> Tensor:
@@ -202,7 +202,7 @@ class CoPE(Block, name="cope"):
         """(b, h, n, d_h) of units in order; table (T, h or 1, d_h)."""
         score = products(q, k) / math.sqrt(self.dims.head)
         gates = torch.sigmoid(score).masked_fill(~seen, 0)
-        position = gates.flip(-1).cumsum(-1).flip(-1).clamp(max=self.length - 1)
+        position = gates.flip(-1).cumsum(-1).flip(-1).clamp(max=self.max_length - 1)
         whole = products(q, table.transpose(0, 1))  # (b, h, n, T) q.E
         low, high = (whole.gather(-1, p.long()) for p in (position.floor(), position.ceil()))
         score = score + low + (high - low) * (position - position.floor())

@@ -45,8 +45,8 @@ class Places:
     keys: Tensor | slice
 
     @classmethod
-    def of(cls, model: str, encoding: Encoding, positions: Positions, length: int) -> Places:
-        """The places of a batch, none of which is ``length`` or more.
+    def of(cls, model: str, encoding: Encoding, positions: Positions, max_length: int) -> Places:
+        """The places of a batch, none of which is ``max_length`` or more.
 
         Units in reading order have the places 0, 1, ...: rows of a table are then a view of it, the same for the whole
         batch, so that nothing is computed per batch. Otherwise they are gathered.
@@ -61,10 +61,10 @@ class Places:
         m, n = of_keys.shape[1], of_queries.shape[1]
         in_order = _in_order(encoding, of_keys)
         needed = m if in_order else int(of_keys.max()) + 1
-        if needed > length:
+        if needed > max_length:
             raise PositionError(
-                f"position model {model!r} has {length} positions, this batch needs {needed}; "
-                f"build it with a larger 'length', or choose an unbound model"
+                f"position model {model!r} has {max_length} positions, this batch needs {needed}; "
+                f"build it with a larger 'max_length', or choose an unbound model"
             )
         return cls(slice(m - n, m), slice(m)) if in_order else cls(of_queries, of_keys)
 
@@ -75,17 +75,17 @@ class PlacesModel(PositionModel):
     Args:
         dims: sizes of the Transformer.
         encoding: integers 0, 1, ... per unit.
-        length: t_max.
+        max_length: t_max.
         sizes: values of the symbols of the formula of parameters.
     """
 
-    def __init__(self, dims: Dims, encoding: Encoding, length: int, **sizes: int) -> None:
+    def __init__(self, dims: Dims, encoding: Encoding, max_length: int, **sizes: int) -> None:
         super().__init__(dims, [of_whole(self.name, encoding)], **sizes)
-        self.length = length
+        self.max_length = max_length
 
     def prepare(self, positions: Positions) -> Any:
         """The places of the batch."""
-        return Places.of(self.name, self.encodings[0], positions, self.length)
+        return Places.of(self.name, self.encodings[0], positions, self.max_length)
 
 
 def _in_order(encoding: Encoding, places: Tensor) -> bool:

@@ -157,11 +157,11 @@ class RR(PositionModel, name="rr"):
         encoding: signed integers per pair, for the vectors.
         order: one number per unit, by which units are read.
         length: the number of units of the text, at each unit.
-        reach: m, the farthest offset that has its own vectors.
+        max_distance: m, the farthest offset that has its own vectors.
         sharing: ``head-wise`` as of ``shaw``.
 
     Raises:
-        PositionError: the reach is below 1, or an encoding gives something else.
+        PositionError: ``max_distance`` is below 1, or an encoding gives something else.
     """
 
     spec = Spec(
@@ -180,10 +180,10 @@ class RR(PositionModel, name="rr"):
         encoding: Encoding = Offset(),
         order: Encoding = Order(),
         length: Encoding = Size(),
-        reach: int = 20,
+        max_distance: int = 20,
         sharing: Sharing = "head-wise",
     ) -> None:
-        window = Window(of_arity(self.name, encoding, 2), reach)
+        window = Window(of_arity(self.name, encoding, 2), max_distance)
         read = [of_arity(self.name, each, 1) for each in (order, length)]
         super().__init__(dims, [encoding, *read], R=window.size, copies=Table.copies(sharing, dims))
         self.window, self.reader = window, Reader(dims.width)

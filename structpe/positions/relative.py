@@ -44,11 +44,12 @@ class RelScalar(SpanTable, name="rel-scalar"):
     Args:
         dims: sizes of the Transformer.
         encoding: signed integers per pair.
-        length: t_max; offsets are less, either way.
+        max_length: t_max; offsets are less, either way.
         sharing: ``none``, with which the paper has the best results.
 
     Raises:
-        PositionError: a length below 1, an encoding without one integer per pair, or a batch with farther offsets.
+        PositionError: a ``max_length`` below 1, an encoding without one integer per pair, or a batch with farther
+            offsets.
     """
 
     spec = Spec(
@@ -57,8 +58,10 @@ class RelScalar(SpanTable, name="rel-scalar"):
         Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="R*copies"),
     )
 
-    def __init__(self, dims: Dims, encoding: Encoding = Offset(), length: int = 512, sharing: Sharing = "none") -> None:
-        super().__init__(dims, encoding, length, sharing)
+    def __init__(
+        self, dims: Dims, encoding: Encoding = Offset(), max_length: int = 512, sharing: Sharing = "none"
+    ) -> None:
+        super().__init__(dims, encoding, max_length, sharing)
 
 
 class DIETRelative(SpanTable, name="diet-rel"):
@@ -74,19 +77,22 @@ class DIETRelative(SpanTable, name="diet-rel"):
     Args:
         dims: sizes of the Transformer.
         encoding: signed integers per pair.
-        length: t_max; offsets are less, either way.
+        max_length: t_max; offsets are less, either way.
         sharing: ``none``, which the paper recommends for this model.
 
     Raises:
-        PositionError: a length below 1, an encoding without one integer per pair, or a batch with farther offsets.
+        PositionError: a ``max_length`` below 1, an encoding without one integer per pair, or a batch with farther
+            offsets.
     """
 
     spec = Spec(
         "chen2021", "sequence", Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="R*copies")
     )
 
-    def __init__(self, dims: Dims, encoding: Encoding = Offset(), length: int = 512, sharing: Sharing = "none") -> None:
-        super().__init__(dims, encoding, length, sharing)
+    def __init__(
+        self, dims: Dims, encoding: Encoding = Offset(), max_length: int = 512, sharing: Sharing = "none"
+    ) -> None:
+        super().__init__(dims, encoding, max_length, sharing)
 
 
 class DufterRelative(PositionModel, name="dufter-rel"):
@@ -104,22 +110,24 @@ class DufterRelative(PositionModel, name="dufter-rel"):
     Args:
         dims: sizes of the Transformer.
         encoding: signed integers per pair.
-        length: n, above all distances.
+        max_length: n, above all distances.
         sharing: which layers and heads have the same R.
 
     Raises:
-        PositionError: a distance of ``length`` or more, a pair without a path where the encoding has no limit, or no
-            single integer per pair.
+        PositionError: a distance of ``max_length`` or more, a pair without a path where the encoding has no limit, or
+            no single integer per pair.
     """
 
     spec = Spec(
         "dufter2020", "sequence", Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="2*n*copies")
     )
 
-    def __init__(self, dims: Dims, encoding: Encoding = Offset(), length: int = 128, sharing: Sharing = "none") -> None:
-        super().__init__(dims, [of_arity(self.name, encoding, 2)], n=length, copies=Table.copies(sharing, dims))
-        self.length, self.table = length, Table(dims, 2 * length, sharing)
-        nn.init.normal_(self.table.weight, std=(2 * length) ** -0.5)
+    def __init__(
+        self, dims: Dims, encoding: Encoding = Offset(), max_length: int = 128, sharing: Sharing = "none"
+    ) -> None:
+        super().__init__(dims, [of_arity(self.name, encoding, 2)], n=max_length, copies=Table.copies(sharing, dims))
+        self.max_length, self.table = max_length, Table(dims, 2 * max_length, sharing)
+        nn.init.normal_(self.table.weight, std=(2 * max_length) ** -0.5)
 
     def prepare(self, positions: Positions) -> Lookup:
         """cos(pi f r / n) / 2n of each distinct distance and frequency."""
@@ -132,13 +140,13 @@ class DufterRelative(PositionModel, name="dufter-rel"):
 
     def _waves(self, values: Tensor) -> Tensor:
         far = distances(self.name, self.encodings[0], values)
-        if holds((far >= self.length).any()):
+        if holds((far >= self.max_length).any()):
             raise PositionError(
-                f"position model 'dufter-rel' has {self.length} distances, this batch needs {int(far.max()) + 1}; "
-                f"build it with a larger 'length', or choose an unbound model"
+                f"position model 'dufter-rel' has {self.max_length} distances, this batch needs {int(far.max()) + 1}; "
+                f"build it with a larger 'max_length', or choose an unbound model"
             )
-        frequencies = torch.arange(2 * self.length, dtype=torch.float64, device=far.device)
-        return torch.cos(math.pi / self.length * far[:, None].double() * frequencies) / (2 * self.length)
+        frequencies = torch.arange(2 * self.max_length, dtype=torch.float64, device=far.device)
+        return torch.cos(math.pi / self.max_length * far[:, None].double() * frequencies) / (2 * self.max_length)
 
 
 class Shaw(KeyValueTables, name="shaw"):
@@ -156,11 +164,11 @@ class Shaw(KeyValueTables, name="shaw"):
     Args:
         dims: sizes of the Transformer.
         encoding: signed integers per pair.
-        reach: m, the farthest offset that has its own vectors.
+        max_distance: m, the farthest offset that has its own vectors.
         sharing: ``head-wise`` as in the code.
 
     Raises:
-        PositionError: the reach is below 1, or the encoding does not give one integer per pair.
+        PositionError: ``max_distance`` is below 1, or the encoding does not give one integer per pair.
     """
 
     spec = Spec(
@@ -172,9 +180,9 @@ class Shaw(KeyValueTables, name="shaw"):
     )
 
     def __init__(
-        self, dims: Dims, encoding: Encoding = Offset(), reach: int = 20, sharing: Sharing = "head-wise"
+        self, dims: Dims, encoding: Encoding = Offset(), max_distance: int = 20, sharing: Sharing = "head-wise"
     ) -> None:
-        super().__init__(dims, encoding, Window(encoding, reach), sharing)
+        super().__init__(dims, encoding, Window(encoding, max_distance), sharing)
 
 
 class ShawKeys(PairRows, name="shaw-keys"):
@@ -189,11 +197,11 @@ class ShawKeys(PairRows, name="shaw-keys"):
     Args:
         dims: sizes of the Transformer.
         encoding: signed integers per pair.
-        reach: m, the farthest offset that has its own vector.
+        max_distance: m, the farthest offset that has its own vector.
         sharing: ``head-wise`` as in the authors' code.
 
     Raises:
-        PositionError: the reach is below 1, or the encoding does not give one integer per pair.
+        PositionError: ``max_distance`` is below 1, or the encoding does not give one integer per pair.
     """
 
     spec = Spec(
@@ -204,9 +212,9 @@ class ShawKeys(PairRows, name="shaw-keys"):
     )
 
     def __init__(
-        self, dims: Dims, encoding: Encoding = Offset(), reach: int = 20, sharing: Sharing = "head-wise"
+        self, dims: Dims, encoding: Encoding = Offset(), max_distance: int = 20, sharing: Sharing = "head-wise"
     ) -> None:
-        window = Window(encoding, reach)
+        window = Window(encoding, max_distance)
         super().__init__(dims, encoding, window, sharing)
         self.keys = Table(dims, window.size, sharing, width=dims.head, std=math.sqrt(2 / (window.size + dims.head)))
 
@@ -230,11 +238,11 @@ class ShawAbsolute(PlacesModel, name="shaw-absolute"):
     Args:
         dims: sizes of the Transformer.
         encoding: integers 0, 1, ... per unit.
-        length: t_max.
+        max_length: t_max.
         sharing: ``head-wise``, as in ``shaw``.
 
     Raises:
-        PositionError: a length below 1, or a batch with a place of ``length`` or more.
+        PositionError: a ``max_length`` below 1, or a batch with a place of ``max_length`` or more.
     """
 
     spec = Spec(
@@ -246,20 +254,20 @@ class ShawAbsolute(PlacesModel, name="shaw-absolute"):
     )
 
     def __init__(
-        self, dims: Dims, encoding: Encoding = Order(), length: int = 64, sharing: Sharing = "head-wise"
+        self, dims: Dims, encoding: Encoding = Order(), max_length: int = 64, sharing: Sharing = "head-wise"
     ) -> None:
-        super().__init__(dims, encoding, length, t=length, copies=Table.copies(sharing, dims))
-        std = math.sqrt(2 / (length * length + dims.head))
-        self.keys = Table(dims, length * length, sharing, width=dims.head, std=std)
-        self.values = Table(dims, length * length, sharing, width=dims.head, std=std)
+        super().__init__(dims, encoding, max_length, t=max_length, copies=Table.copies(sharing, dims))
+        std = math.sqrt(2 / (max_length * max_length + dims.head))
+        self.keys = Table(dims, max_length * max_length, sharing, width=dims.head, std=std)
+        self.values = Table(dims, max_length * max_length, sharing, width=dims.head, std=std)
 
     def prepare(self, positions: Positions) -> Lookup:
         """The row of each pair; most pairs have different ones, so that they are not searched for equal ones."""
         places: Places = super().prepare(positions)
-        all_places = torch.arange(self.length, device=self.keys.weight.device)[None]
+        all_places = torch.arange(self.max_length, device=self.keys.weight.device)[None]
         queries, keys = (all_places[:, p] if isinstance(p, slice) else p for p in (places.queries, places.keys))
-        rows = queries[:, :, None] * self.length + keys[:, None, :]
-        return each_pair(torch.arange(self.length**2), rows)
+        rows = queries[:, :, None] * self.max_length + keys[:, None, :]
+        return each_pair(torch.arange(self.max_length**2), rows)
 
     def terms(self, prepared: Lookup, site: Site) -> Terms:
         return Terms(
@@ -281,11 +289,12 @@ class HuangM1(SpanTable, name="huang-m1"):
     Args:
         dims: sizes of the Transformer.
         encoding: signed integers per pair.
-        length: t_max; nothing is clipped, a distance of this or more is an error.
+        max_length: t_max; nothing is clipped, a distance of this or more is an error.
         sharing: ``head-wise``, a table per layer for all heads.
 
     Raises:
-        PositionError: a length below 1, an encoding without one integer per pair, or a batch with farther pairs.
+        PositionError: a ``max_length`` below 1, an encoding without one integer per pair, or a batch with farther
+            pairs.
     """
 
     spec = Spec(
@@ -316,11 +325,12 @@ class HuangM2(SpanTable, name="huang-m2"):
     Args:
         dims: sizes of the Transformer.
         encoding: signed integers per pair.
-        length: t_max; nothing is clipped, an offset of this or more is an error.
+        max_length: t_max; nothing is clipped, an offset of this or more is an error.
         sharing: ``head-wise``, a table per layer for all heads.
 
     Raises:
-        PositionError: a length below 1, an encoding without one integer per pair, or a batch with farther offsets.
+        PositionError: a ``max_length`` below 1, an encoding without one integer per pair, or a batch with farther
+            offsets.
     """
 
     spec = Spec(
@@ -350,11 +360,12 @@ class HuangM3(SpanTable, name="huang-m3"):
     Args:
         dims: sizes of the Transformer.
         encoding: signed integers per pair.
-        length: t_max; nothing is clipped, an offset of this or more is an error.
+        max_length: t_max; nothing is clipped, an offset of this or more is an error.
         sharing: ``head-wise``, a table per layer for all heads.
 
     Raises:
-        PositionError: a length below 1, an encoding without one integer per pair, or a batch with farther offsets.
+        PositionError: a ``max_length`` below 1, an encoding without one integer per pair, or a batch with farther
+            offsets.
     """
 
     spec = Spec(
@@ -387,11 +398,12 @@ class HuangM4(SpanTable, name="huang-m4"):
     Args:
         dims: sizes of the Transformer.
         encoding: signed integers per pair.
-        length: t_max; nothing is clipped, an offset of this or more is an error.
+        max_length: t_max; nothing is clipped, an offset of this or more is an error.
         sharing: ``head-wise``, a table per layer for all heads, as in the code.
 
     Raises:
-        PositionError: a length below 1, an encoding without one integer per pair, or a batch with farther offsets.
+        PositionError: a ``max_length`` below 1, an encoding without one integer per pair, or a batch with farther
+            offsets.
     """
 
     spec = Spec(

@@ -62,7 +62,7 @@ class Randomised(PositionModel, name="randomised"):
     Args:
         dims: sizes of the Transformer.
         model: name of the position model, or a mapping with its options. It must take places up to L.
-        length: L.
+        max_length: L.
         longest: N, L at most.
 
     Raises:
@@ -76,11 +76,11 @@ class Randomised(PositionModel, name="randomised"):
         note="cells and parameters are those of the model that is given these places, rotary by default",
     )
 
-    def __init__(self, dims: Dims, model: Inner = "rotary", length: int = 2048, longest: int = 512) -> None:
-        if longest > length:
+    def __init__(self, dims: Dims, model: Inner = "rotary", max_length: int = 2048, longest: int = 512) -> None:
+        if longest > max_length:
             raise PositionError(
-                f"position model {self.name!r} spreads {longest} units over {length} places; give longest={length} at "
-                f"most, or a larger length"
+                f"position model {self.name!r} spreads {longest} units over {max_length} places; give "
+                f"longest={max_length} at most, or a larger max_length"
             )
         inner = build(model, dims)
         if other := [encoding.name for encoding in inner.encodings if encoding.real or encoding.ragged]:
@@ -89,7 +89,7 @@ class Randomised(PositionModel, name="randomised"):
                 f"{other[0]!r}, which gives others"
             )
         super().__init__(dims, inner.encodings, inner=inner.claimed_params())
-        self.inner, self.length, self.stride = inner, length, length // longest
+        self.inner, self.max_length, self.stride = inner, max_length, max_length // longest
 
     def prepare(self, positions: Positions) -> Any:
         return self.inner.prepare(positions.replaced({e: self._drawn(positions[e]) for e in self.encodings}))
@@ -139,12 +139,12 @@ class Randomised(PositionModel, name="randomised"):
 
     def _places(self, count: int, pairs: bool) -> Tensor:
         """(count,) r_0, r_1, ..."""
-        if count > self.length:
+        if count > self.max_length:
             raise PositionError(
-                f"position model {self.name!r} draws from {self.length} places, and a text of this batch has a place "
-                f"or distance {count - 1}; build it with length={count} or more"
+                f"position model {self.name!r} draws from {self.max_length} places, and a text of this batch has a "
+                f"place or distance {count - 1}; build it with max_length={count} or more"
             )
-        drawn = torch.randperm(self.length - pairs)[: count - pairs].sort().values
+        drawn = torch.randperm(self.max_length - pairs)[: count - pairs].sort().values
         return torch.cat([drawn.new_zeros(1), drawn + 1]) if pairs else drawn
 
 

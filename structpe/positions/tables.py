@@ -86,36 +86,39 @@ class Rows:
 
 @dataclass(frozen=True)
 class Window:
-    """A row for each offset from -reach to reach; offsets farther away share the row at their end (Shaw et al. 2018).
+    """A row for each offset from -m to m; offsets farther away share the row at their end (Shaw et al. 2018).
 
     Args:
         encoding: where the values come from.
-        reach: the farthest offset that has its own row, 1 or more.
+        max_distance: m, the farthest offset that has its own row, 1 or more.
         within: as in :class:`Rows`.
     """
 
     encoding: Encoding
-    reach: int
+    max_distance: int
     within: int = 8
 
     def __post_init__(self) -> None:
-        if self.reach < 1 or self.within < 1:
+        if self.max_distance < 1 or self.within < 1:
             raise PositionError(
-                f"a table of offsets needs a row on each side: reach {self.reach}, within {self.within}; give 1 or more"
+                f"a table of offsets needs a row on each side: max_distance {self.max_distance}, within "
+                f"{self.within}; give 1 or more"
             )
 
     @property
     def size(self) -> int:
-        """Number of rows, R: 2 reach + 1, and those of the code points."""
+        """Number of rows, R: 2m + 1, and those of the code points."""
         return self._rows.size
 
     def of(self, values: Tensor) -> Tensor:
         """Row of each value."""
-        return self._rows.of(values, lambda offsets: offsets.clamp(-self.reach, self.reach) + self.reach)
+        return self._rows.of(
+            values, lambda offsets: offsets.clamp(-self.max_distance, self.max_distance) + self.max_distance
+        )
 
     @property
     def _rows(self) -> Rows:
-        return Rows(self.encoding, 2 * self.reach + 1, self.within)
+        return Rows(self.encoding, 2 * self.max_distance + 1, self.within)
 
 
 Sharing: TypeAlias = Literal["none", "head-wise", "layer-wise", "both"]

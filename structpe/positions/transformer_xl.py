@@ -44,11 +44,12 @@ class TransformerXL(PositionModel, name="transformer-xl"):
     Args:
         dims: sizes of the Transformer.
         encoding: signed integers per pair.
-        reach: offsets beyond this, either way, count as this far (the code's ``clamp_len``); None for all of them.
+        max_distance: offsets beyond this, either way, count as this far (the code's ``clamp_len``); None for all of
+            them.
         dropout: of R.
 
     Raises:
-        PositionError: a reach below 1, or an encoding without one integer per pair.
+        PositionError: a ``max_distance`` below 1, or an encoding without one integer per pair.
     """
 
     spec = Spec(
@@ -60,10 +61,10 @@ class TransformerXL(PositionModel, name="transformer-xl"):
     )
 
     def __init__(
-        self, dims: Dims, encoding: Encoding = Offset(), reach: int | None = None, dropout: float = 0.0
+        self, dims: Dims, encoding: Encoding = Offset(), max_distance: int | None = None, dropout: float = 0.0
     ) -> None:
         super().__init__(dims, [of_all_pairs(self.name, encoding)])
-        self.reach, self.dropout = reach, Dropout(dropout)
+        self.max_distance, self.dropout = max_distance, Dropout(dropout)
         self.content = nn.Parameter(torch.randn(dims.heads, dims.head) * 0.02)
         self.position = nn.Parameter(torch.randn(dims.heads, dims.head) * 0.02)
         self.project = of_layers(dims, dims.width, bias=False, std=0.02)
@@ -85,7 +86,7 @@ class TransformerXL(PositionModel, name="transformer-xl"):
 
     def _waves(self, after: Tensor, width: int) -> Tensor:
         back = -after
-        return halves(back if self.reach is None else back.clamp(-self.reach, self.reach), width)
+        return halves(back if self.max_distance is None else back.clamp(-self.max_distance, self.max_distance), width)
 
 
 class TransformerXLLearnable(PositionModel, name="transformer-xl-learnable"):
@@ -102,11 +103,11 @@ class TransformerXLLearnable(PositionModel, name="transformer-xl-learnable"):
     Args:
         dims: sizes of the Transformer.
         encoding: signed integers per pair.
-        length: D, number of distances.
+        max_length: D, number of distances.
         dropout: of E; b is not dropped.
 
     Raises:
-        PositionError: a length below 1, or an encoding without one integer per pair.
+        PositionError: a ``max_length`` below 1, or an encoding without one integer per pair.
     """
 
     spec = Spec(
@@ -116,10 +117,10 @@ class TransformerXLLearnable(PositionModel, name="transformer-xl-learnable"):
         note="Table 1 has only the variant with sinusoids: 'transformer-xl'",
     )
 
-    def __init__(self, dims: Dims, encoding: Encoding = Offset(), length: int = 512, dropout: float = 0.0) -> None:
-        rows = Rows(of_all_pairs(self.name, encoding), length)
+    def __init__(self, dims: Dims, encoding: Encoding = Offset(), max_length: int = 512, dropout: float = 0.0) -> None:
+        rows = Rows(of_all_pairs(self.name, encoding), max_length)
         super().__init__(dims, [encoding], R=rows.size)
-        self.rows, self.length, self.dropout = rows, length, Dropout(dropout)
+        self.rows, self.max_length, self.dropout = rows, max_length, Dropout(dropout)
         shape = (dims.layers, rows.size, dims.heads)
         self.keys = nn.Parameter(torch.randn(*shape, dims.head) * 0.02)
         self.bias = nn.Parameter(torch.randn(shape) * 0.02)
@@ -139,7 +140,7 @@ class TransformerXLLearnable(PositionModel, name="transformer-xl-learnable"):
         )
 
     def _row(self, after: Tensor) -> Tensor:
-        return (-after).clamp(0, self.length - 1)
+        return (-after).clamp(0, self.max_length - 1)
 
 
 class TENER(PositionModel, name="tener"):

@@ -56,10 +56,10 @@ class SPR(PositionModel, name="spr"):
         encoding: place of each unit.
         depth: depth of each unit.
         relative: signed integers per pair.
-        reach: t_max; relative positions are clipped to +-t_max.
+        max_distance: t_max; relative positions are clipped to +-t_max.
 
     Raises:
-        PositionError: the reach is below 1, or an encoding does not give one number per unit or pair.
+        PositionError: ``max_distance`` is below 1, or an encoding does not give one number per unit or pair.
     """
 
     spec = Spec(
@@ -75,10 +75,10 @@ class SPR(PositionModel, name="spr"):
         encoding: Encoding = Order(),
         depth: Encoding = Depth(),
         relative: Encoding = Relative(),
-        reach: int = 20,
+        max_distance: int = 20,
     ) -> None:
         absolute = [of_arity(self.name, encoding, 1), of_arity(self.name, depth, 1)]
-        window = Window(of_arity(self.name, relative, 2), reach)
+        window = Window(of_arity(self.name, relative, 2), max_distance)
         super().__init__(dims, [*absolute, relative], R=window.size)
         self.window = window
         self.fuse = nn.Linear(2 * dims.width, dims.width)
@@ -134,10 +134,10 @@ class SPRRelative(KeyValueTables, name="spr-rel"):
     Args:
         dims: sizes of the Transformer.
         encoding: signed integers per pair.
-        reach: t_max.
+        max_distance: t_max.
 
     Raises:
-        PositionError: the reach is below 1, or the encoding does not give one integer per pair.
+        PositionError: ``max_distance`` is below 1, or the encoding does not give one integer per pair.
     """
 
     spec = Spec(
@@ -147,8 +147,8 @@ class SPRRelative(KeyValueTables, name="spr-rel"):
         table1=Cells("R", "MAM", learnable=True, recurring=False, unbound=False, params="2*(2*t+1)*d"),
     )
 
-    def __init__(self, dims: Dims, encoding: Encoding = Relative(), reach: int = 20) -> None:
-        super().__init__(dims, encoding, Window(encoding, reach), "layer-wise", std=0.02)
+    def __init__(self, dims: Dims, encoding: Encoding = Relative(), max_distance: int = 20) -> None:
+        super().__init__(dims, encoding, Window(encoding, max_distance), "layer-wise", std=0.02)
 
     def terms(self, prepared: Lookup, site: Site) -> Terms:
         return Terms() if site.layer > 0 else super().terms(prepared, site)
@@ -341,11 +341,11 @@ class LowestCommonAncestor(KeyValueTables, name="lowest-common-ancestor"):
     Args:
         dims: sizes of the Transformer.
         encoding: (up, down) per pair.
-        reach: m, the most steps that have their own vectors.
+        max_distance: m, the most steps that have their own vectors.
         sharing: ``head-wise`` as in Shaw's code.
 
     Raises:
-        PositionError: the reach is below 1, or the encoding does not give two numbers per pair.
+        PositionError: ``max_distance`` is below 1, or the encoding does not give two numbers per pair.
     """
 
     spec = Spec(
@@ -353,9 +353,9 @@ class LowestCommonAncestor(KeyValueTables, name="lowest-common-ancestor"):
     )
 
     def __init__(
-        self, dims: Dims, encoding: Encoding = Steps(), reach: int = 8, sharing: Sharing = "head-wise"
+        self, dims: Dims, encoding: Encoding = Steps(), max_distance: int = 8, sharing: Sharing = "head-wise"
     ) -> None:
-        super().__init__(dims, encoding, _Rows(reach), sharing)
+        super().__init__(dims, encoding, _Rows(max_distance), sharing)
 
     def of_pairs(self, positions: Positions) -> Lookup:
         """The steps up and down of each pair."""
@@ -370,17 +370,17 @@ class LowestCommonAncestor(KeyValueTables, name="lowest-common-ancestor"):
 
 @dataclass(frozen=True)
 class _Rows:
-    """A row for each number of steps up and down, up to ``reach`` each."""
+    """A row for each number of steps up and down, up to ``max_distance`` each."""
 
-    reach: int
+    max_distance: int
 
     @property
     def size(self) -> int:
-        return (self.reach + 1) ** 2
+        return (self.max_distance + 1) ** 2
 
     def of(self, values: Tensor) -> Tensor:
-        up, down = values.clamp(0, self.reach).unbind(-1)
-        return up * (self.reach + 1) + down
+        up, down = values.clamp(0, self.max_distance).unbind(-1)
+        return up * (self.max_distance + 1) + down
 
 
 _FAR = 10000

@@ -36,16 +36,16 @@ class Untied(nn.Module):
     Args:
         model: name of the position model.
         dims: sizes of the Transformer.
-        length: t_max.
+        max_length: t_max.
 
     Raises:
-        PositionError: a length below 1.
+        PositionError: a ``max_length`` below 1.
     """
 
-    def __init__(self, model: str, dims: Dims, length: int) -> None:
+    def __init__(self, model: str, dims: Dims, max_length: int) -> None:
         super().__init__()
-        self.model, self.dims, self.length = model, dims, length
-        self.table = nn.Parameter(torch.randn(length + 1, dims.width) * 0.02)
+        self.model, self.dims, self.max_length = model, dims, max_length
+        self.table = nn.Parameter(torch.randn(max_length + 1, dims.width) * 0.02)
         self.norm = nn.LayerNorm(dims.width)
         self.query = nn.Linear(dims.width, dims.width)
         self.key = nn.Linear(dims.width, dims.width)
@@ -55,7 +55,7 @@ class Untied(nn.Module):
 
     def forward(self, positions: Positions, encoding: Encoding) -> Factor:
         """The bias of a batch, of rank d_h + 2: two more channels are for the first unit."""
-        places = Places.of(self.model, encoding, positions, self.length)
+        places = Places.of(self.model, encoding, positions, self.max_length)
         normed = self.norm(self.table)
         q, k = (project(normed).unflatten(-1, (self.dims.heads, -1)) for project in (self.query, self.key))
         q = q * (2 * self.dims.head) ** -0.5
@@ -102,11 +102,11 @@ class TUPEAbsolute(PositionModel, name="tupe-a"):
     Args:
         dims: sizes of the Transformer.
         encoding: integers 0, 1, ... per unit.
-        length: t_max, number of places.
+        max_length: t_max, number of places.
         layers: how many layers, from the first on, have the term; None for all.
 
     Raises:
-        PositionError: a length or number of layers below 1, or a batch with a place of ``length`` or more.
+        PositionError: a max_length or number of layers below 1, or a batch with a place of ``max_length`` or more.
     """
 
     spec = Spec(
@@ -117,10 +117,12 @@ class TUPEAbsolute(PositionModel, name="tupe-a"):
         note="the row of Table 1 is 'tupe-r'; in the code every layer has the term, with a LayerNorm and biases",
     )
 
-    def __init__(self, dims: Dims, encoding: Encoding = Order(), length: int = 512, layers: int | None = None) -> None:
-        super().__init__(dims, [of_whole(self.name, encoding)], t=length)
+    def __init__(
+        self, dims: Dims, encoding: Encoding = Order(), max_length: int = 512, layers: int | None = None
+    ) -> None:
+        super().__init__(dims, [of_whole(self.name, encoding)], t=max_length)
         self.layers = check_layers(self.name, dims, layers)
-        self.places = Untied(self.name, dims, length)
+        self.places = Untied(self.name, dims, max_length)
 
     def prepare(self, positions: Positions) -> Factor:
         """The term of a batch, the same for all layers."""
@@ -149,14 +151,14 @@ class TUPERelative(PositionModel, name="tupe-r"):
         dims: sizes of the Transformer.
         encoding: integers 0, 1, ... per unit.
         offset: signed integers per pair.
-        length: t_max, number of places.
-        buckets: B, an even number of 4 or more.
-        farthest: from here on all distances share the last bucket.
+        max_length: t_max, number of places.
+        num_buckets: B, an even number of 4 or more.
+        max_distance: from here on all distances share the last bucket.
         layers: how many layers, from the first on, have both terms; None for all.
 
     Raises:
-        PositionError: a length or number of layers below 1, other buckets, or a batch with a place of ``length`` or
-            more.
+        PositionError: a max_length or number of layers below 1, other buckets, or a batch with a place of
+            ``max_length`` or more.
     """
 
     spec = Spec(
@@ -172,16 +174,16 @@ class TUPERelative(PositionModel, name="tupe-r"):
         dims: Dims,
         encoding: Encoding = Order(),
         offset: Encoding = Offset(),
-        length: int = 512,
-        buckets: int = 32,
-        farthest: int = 128,
+        max_length: int = 512,
+        num_buckets: int = 32,
+        max_distance: int = 128,
         layers: int | None = None,
     ) -> None:
-        each = Buckets(self.name, of_all_pairs(self.name, offset), buckets, farthest, bidirectional=True)
-        rows = Rows(offset, buckets + 1)
-        super().__init__(dims, [of_whole(self.name, encoding), offset], t=length, R=rows.size)
+        each = Buckets(self.name, of_all_pairs(self.name, offset), num_buckets, max_distance, bidirectional=True)
+        rows = Rows(offset, num_buckets + 1)
+        super().__init__(dims, [of_whole(self.name, encoding), offset], t=max_length, R=rows.size)
         self.layers, self.buckets, self.rows = check_layers(self.name, dims, layers), each, rows
-        self.places = Untied(self.name, dims, length)
+        self.places = Untied(self.name, dims, max_length)
         self.bias = nn.Parameter(torch.randn(rows.size, dims.heads) * 0.02)
 
     def prepare(self, positions: Positions) -> tuple[Factor, Lookup]:
@@ -206,7 +208,7 @@ class TUPERelative(PositionModel, name="tupe-r"):
 
     def _row(self, values: Tensor) -> Tensor:
         each = self.buckets
-        return self.rows.of(values, lambda r: bucket(r, each.count, each.farthest, bidirectional=True))
+        return self.rows.of(values, lambda r: bucket(r, each.count, each.max_distance, bidirectional=True))
 
 
 class DIETAbsolute(PlacesModel, name="diet-abs"):
@@ -226,12 +228,12 @@ class DIETAbsolute(PlacesModel, name="diet-abs"):
     Args:
         dims: sizes of the Transformer.
         encoding: integers 0, 1, ... per unit.
-        length: t_max, number of positions.
+        max_length: t_max, number of positions.
         rank: r; None for the width of a head, the paper's default.
         sharing: ``none`` is the default of the paper, ``layer-wise`` what it recommends.
 
     Raises:
-        PositionError: a batch has a position of ``length`` or more.
+        PositionError: a batch has a position of ``max_length`` or more.
     """
 
     spec = Spec(
@@ -242,14 +244,14 @@ class DIETAbsolute(PlacesModel, name="diet-abs"):
         self,
         dims: Dims,
         encoding: Encoding = Order(),
-        length: int = 512,
+        max_length: int = 512,
         rank: int | None = None,
         sharing: Sharing = "none",
     ) -> None:
         width = dims.head if rank is None else rank
-        super().__init__(dims, encoding, length, t=length, r=width, copies=Table.copies(sharing, dims))
-        self.queries = Table(dims, length, sharing, width)
-        self.keys = Table(dims, length, sharing, width)
+        super().__init__(dims, encoding, max_length, t=max_length, r=width, copies=Table.copies(sharing, dims))
+        self.queries = Table(dims, max_length, sharing, width)
+        self.keys = Table(dims, max_length, sharing, width)
 
     def terms(self, prepared: Places, site: Site) -> Terms:
         heads = self.dims.heads
@@ -276,14 +278,14 @@ class DIETAbsoluteLinear(PlacesModel, name="diet-abs-lin"):
     Args:
         dims: sizes of the Transformer.
         encoding: integers 0, 1, ... per unit.
-        length: t_max, number of positions.
+        max_length: t_max, number of positions.
         mixtures: c; 32 at 128 places and 256 at 512 in the paper.
         rank: r; None for the width of a head.
         sharing: of P_Q and P_K.
         mixing: which layers and heads have the same E and F.
 
     Raises:
-        PositionError: the number of mixtures is below 1, or a batch has a position of ``length`` or more.
+        PositionError: the number of mixtures is below 1, or a batch has a position of ``max_length`` or more.
     """
 
     spec = Spec(
@@ -296,7 +298,7 @@ class DIETAbsoluteLinear(PlacesModel, name="diet-abs-lin"):
         self,
         dims: Dims,
         encoding: Encoding = Order(),
-        length: int = 512,
+        max_length: int = 512,
         mixtures: int = 32,
         rank: int | None = None,
         sharing: Sharing = "none",
@@ -304,12 +306,12 @@ class DIETAbsoluteLinear(PlacesModel, name="diet-abs-lin"):
     ) -> None:
         width = dims.head if rank is None else rank
         copies, mixers = Table.copies(sharing, dims), Table.copies(mixing, dims)
-        super().__init__(dims, encoding, length, t=length, c=mixtures, r=width, copies=copies, mixers=mixers)
-        self.queries = Table(dims, length, sharing, width)
+        super().__init__(dims, encoding, max_length, t=max_length, c=mixtures, r=width, copies=copies, mixers=mixers)
+        self.queries = Table(dims, max_length, sharing, width)
         self.keys = Table(dims, mixtures, sharing, width)
-        glorot = math.sqrt(2 / (mixtures + length))
-        self.of_keys = Table(dims, length, mixing, mixtures, std=glorot)
-        self.of_values = Table(dims, length, mixing, mixtures, std=glorot)
+        glorot = math.sqrt(2 / (mixtures + max_length))
+        self.of_keys = Table(dims, max_length, mixing, mixtures, std=glorot)
+        self.of_values = Table(dims, max_length, mixing, mixtures, std=glorot)
 
     def terms(self, prepared: Places, site: Site) -> Terms:
         heads = self.dims.heads

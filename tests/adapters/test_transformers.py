@@ -268,8 +268,8 @@ def test_a_graph_language_model_from_t5(name: str) -> None:
 
 def test_t5s_table_needs_the_same_buckets() -> None:
     model = small("t5")
-    with pytest.raises(PositionError, match=r"32 buckets and farthest 128, two-way; .* has 16 and 128"):
-        take_t5(build({"name": "t5", "buckets": 16}, dims(model)), model)
+    with pytest.raises(PositionError, match=r"32 buckets and max_distance 128, two-way; .* has 16 and 128"):
+        take_t5(build({"name": "t5", "num_buckets": 16}, dims(model)), model)
     with pytest.raises(PositionError, match="no table of T5's buckets"):
         take_t5(build("shaw", dims(model)), model)
     with pytest.raises(PositionError, match="no table of relative biases in its encoder"):

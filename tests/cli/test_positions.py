@@ -126,7 +126,7 @@ def test_json_says_what_a_model_computes_and_which_options_it_takes(every: list[
     assert rows["t5"]["about"] == "T5's relative bias in logarithmic buckets (Raffel et al. 2020)"
     assert rows["t5"]["formula"].startswith("s_ij += b[bucket(r_ij)], one scalar per head and bucket; the table is")
     assert rows["t5"]["options"] == {
-        "encoding": {"name": "offset"}, "buckets": 32, "farthest": 128, "sharing": "layer-wise"
+        "encoding": {"name": "offset"}, "num_buckets": 32, "max_distance": 128, "sharing": "layer-wise"
     }  # fmt: skip
     assert all("\n" not in row["formula"] and row["formula"] for row in every)
 

@@ -83,7 +83,7 @@ def test_figures(tmp_path: Path) -> None:
         (["--encoding", "distanc"], 2, "there is no encoding named 'distanc'. Did you mean 'distance'?"),
         (["--encoding", "distance", "--slice", "1"], 1, "the slice is 1, but each pair has 1 numbers"),
         (
-            ["--position", "{name: diet-rel, length: 2}", "--index", "2"],
+            ["--position", "{name: diet-rel, max_length: 2}", "--index", "2"],
             2,
             "island-3: position model 'diet-rel' has rows",
         ),

@@ -75,7 +75,7 @@ def test_heads_and_pages_have_the_same_rows() -> None:
     from structpe.positions import build
 
     graph = levi(PARSE)
-    (block,) = view(graph, [build({"name": "t5", "buckets": 4, "farthest": 8}, DIMS)]).blocks
+    (block,) = view(graph, [build({"name": "t5", "num_buckets": 4, "max_distance": 8}, DIMS)]).blocks
     for head in block.heads:  # a bias on the offset is the same along each diagonal, in reading order only
         assert all(len(np.unique(head.values.diagonal(k))) == 1 for k in range(-3, 4))
         assert head.rows == unit_names(graph)

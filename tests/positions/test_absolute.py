@@ -52,9 +52,9 @@ def test_spr_fuses_order_and_depth() -> None:
 
 
 def test_learned_positions_end() -> None:
-    model = Learned(Dims(8, 2, 1), length=4)
+    model = Learned(Dims(8, 2, 1), max_length=4)
     added(model, path(["w"] * 4))
-    with pytest.raises(PositionError, match=r"has 4 positions, this batch needs 5; build it with a larger 'length'"):
+    with pytest.raises(PositionError, match=r"has 4 positions, .* needs 5; build it with a larger 'max_length'"):
         added(model, path(["w"] * 5))
 
 

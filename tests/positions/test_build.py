@@ -26,8 +26,12 @@ DIMS = Dims(8, 2, 3)
         ("t5", Offset(), 32),
         ({"name": "t5"}, Offset(), 32),
         ({"name": "t5", "encoding": "distance"}, Distance(), 32 + 1 + 17),
-        ({"name": "t5", "encoding": {"name": "distance", "limit": 8}, "buckets": 16}, Distance(limit=8), 16 + 1 + 17),
-        ({"name": "t5", "encoding": Distance(limit=8), "buckets": 16}, Distance(limit=8), 16 + 1 + 17),
+        (
+            {"name": "t5", "encoding": {"name": "distance", "limit": 8}, "num_buckets": 16},
+            Distance(limit=8),
+            16 + 1 + 17,
+        ),
+        ({"name": "t5", "encoding": Distance(limit=8), "num_buckets": 16}, Distance(limit=8), 16 + 1 + 17),
     ],
 )
 def test_from_plain_data(config: Any, encoding: Any, rows: int) -> None:
@@ -54,8 +58,8 @@ def test_description_is_whole_and_plain() -> None:
     assert json.loads(json.dumps(describe(model))) == {
         "name": "t5",
         "encoding": {"name": "distance", "limit": 8},
-        "buckets": 32,
-        "farthest": 128,
+        "num_buckets": 32,
+        "max_distance": 128,
         "sharing": "none",
     }
 
@@ -79,15 +83,18 @@ REFUSED = [
     ("t55", r"there is no position model named 't55'. Did you mean 't5'\? Nearest of \d+: t5, "),
     (
         {"name": "t5", "bucket": 3},
-        r"position model 't5' has no option named 'bucket'. Did you mean 'buckets'\? "
-        r"Known: encoding, buckets, farthest, sharing$",
+        r"position model 't5' has no option named 'bucket'. Did you mean 'num_buckets'\? "
+        r"Known: encoding, num_buckets, max_distance, sharing$",
     ),
     ({"name": "t5", "dims": 3}, r"position model 't5' has no option named 'dims'"),
     (
-        {"name": "t5", "buckets": "many"},
-        r"option 'buckets' of .* 't5' takes a whole number; given is 'many'$",
+        {"name": "t5", "num_buckets": "many"},
+        r"option 'num_buckets' of .* 't5' takes a whole number; given is 'many'$",
     ),
-    ({"name": "t5", "buckets": True}, r"option 'buckets' of position model 't5' takes a whole number; given is True$"),
+    (
+        {"name": "t5", "num_buckets": True},
+        r"option 'num_buckets' of position model 't5' takes a whole number; given is True$",
+    ),
     ({"name": "t5", "sharing": "some"}, r"takes one of 'none', 'head-wise', 'layer-wise', 'both'; given is 'some'"),
     ({"name": "rotary", "base": "1"}, r"option 'base' of position model 'rotary' takes a number; given is '1'$"),
     (
@@ -109,7 +116,7 @@ REFUSED = [
     ({"name": "t5", "encoding": "order"}, r"'t5' needs an encoding of pairs of units .*; 'order' is not one"),
     ({"name": "tpe", "encoding": "depth"}, r"takes an encoding of the class BranchPath; 'depth' is not one"),
     (3, NAMED + "is 3$"),
-    ({"buckets": 3}, NAMED + r"is \{'buckets': 3\}$"),
+    ({"num_buckets": 3}, NAMED + r"is \{'num_buckets': 3\}$"),
     (["t5", None], NAMED + "is None$"),
 ]
 

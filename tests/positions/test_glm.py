@@ -155,5 +155,5 @@ def test_other_encodings_of_pairs_do_too() -> None:
     assert rows[0, 1] == 32 + 9
     assert rows[1, 0] == 32 + 7
     assert rows[0, 2] == 17
-    with pytest.raises(PositionError, match="given are 7 buckets and farthest 128"):
-        MODELS["glm-local"](Dims(8, 2, 1), encoding=Offset(), buckets=7)
+    with pytest.raises(PositionError, match="given are 7 buckets and max_distance 128"):
+        MODELS["glm-local"](Dims(8, 2, 1), encoding=Offset(), num_buckets=7)

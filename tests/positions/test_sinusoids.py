@@ -152,7 +152,7 @@ def test_a_fixed_offset_is_a_linear_map() -> None:
 
 def test_learned_positions_have_no_such_law() -> None:
     torch.manual_seed(0)
-    p = added(Learned(Dims(32, 1, 1), length=60).double(), text(60))
+    p = added(Learned(Dims(32, 1, 1), max_length=60).double(), text(60))
     assert (p @ p.T).diagonal(3).std() > 1e-3
 
 

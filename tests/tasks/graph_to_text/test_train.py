@@ -248,8 +248,16 @@ def test_a_fresh_run_that_cannot_begin_leaves_the_earlier_one(tmp_path: Path) ->
             "no position model named 'graformr'. Did you mean 'graformer'",
         ),
         ({"decoder_position": "graformer"}, PositionError, "a decoder cannot use .* choose .* 'sinusoidal' or 't5'"),
-        ({"decoder_position": {"name": "learned", "length": 4}}, PositionError, "has 4 positions, this batch needs"),
-        ({"encoder_position": {"name": "learned", "length": 4}}, PositionError, "has 4 positions, this batch needs"),
+        (
+            {"decoder_position": {"name": "learned", "max_length": 4}},
+            PositionError,
+            "has 4 positions, this batch needs",
+        ),
+        (
+            {"encoder_position": {"name": "learned", "max_length": 4}},
+            PositionError,
+            "has 4 positions, this batch needs",
+        ),
         ({"encoder_position": "tpe"}, EncodingError, "it needs a tree whose edges lead away from the root"),
         ({"data": replace(config.data, dev=str(tmp_path / "absent.txt"))}, ReadError, "no such file or folder"),
     ]:

@@ -159,7 +159,7 @@ def _plain(given: PredictionConfig) -> dict[str, Any]:
 
 def test_encodings_of_nodes_are_of_the_whole_graph_and_those_of_pairs_of_the_sample(tmp_path: Path) -> None:
     made = benchmark()
-    position = [WALK, {"name": "graformer", "reach": 3}]
+    position = [WALK, {"name": "graformer", "max_distance": 3}]
     data = data_of(config(MODEL, position, kind="partition", parts=6, batch_size=2), made, tmp_path)
     batch = data.collate(data.train[:2])
     values = {encoding.name: encoding for encoding in batch.positions[0]}
