@@ -320,14 +320,15 @@ class Encoding(metaclass=Checked):
         return error.at(structure.name) if structure.name else error
 
 
-def check_limit(encoding: Encoding, limit: int | None, what: str = "the limit") -> None:
-    """Check that a limit, such as that of a length, is None, or 1 or more.
+def check_limits(encoding: Encoding, **limits: int | None) -> None:
+    """Check that limits, options by name, are None, or 1 or more.
 
     Raises:
-        EncodingError: it is less than 1.
+        EncodingError: a limit is less than 1.
     """
-    if limit is not None and limit < 1:
-        raise EncodingError(f"encoding {encoding.name!r}: {what} is {limit}; give 1 or more, or None for no limit")
+    for name, limit in limits.items():
+        if limit is not None and limit < 1:
+            raise EncodingError(f"encoding {encoding.name!r}: {name} is {limit}; give 1 or more, or None for no limit")
 
 
 def check_sizes(encoding: Encoding, **sizes: int) -> None:

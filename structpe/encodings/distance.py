@@ -16,7 +16,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
 from structpe.encodings import bfs as bfs_module
-from structpe.encodings.base import WITHIN, Column, Encoded, Encoding, check_all_pairs, check_limit, check_matrices
+from structpe.encodings.base import WITHIN, Column, Encoded, Encoding, check_all_pairs, check_limits, check_matrices
 from structpe.encodings.bfs import STEPS, by_bits
 from structpe.encodings.columns import interleave, ranges, scatter, starts_of
 from structpe.encodings.compiled import fast
@@ -303,7 +303,7 @@ class Distance(Encoding, name="distance"):
     edges count as one, and self-loops do not count.
 
     Args:
-        limit: D_max, the largest distance; longer ones are clipped to it. None for no limit.
+        max_distance: D_max, the largest distance; longer ones are clipped to it. None for no limit.
 
     Raises:
         EncodingError: more than 20,000 nodes or units, unless the structure is a plain sequence.
@@ -313,10 +313,10 @@ class Distance(Encoding, name="distance"):
     causal = True
     codes = ("unreachable", "within")
 
-    limit: int | None = None
+    max_distance: int | None = None
 
     def __post_init__(self) -> None:
-        check_limit(self, self.limit)
+        check_limits(self, max_distance=self.max_distance)
 
     def quadratic(self, structure: Structure) -> bool:
         return not is_path(structure)
@@ -337,7 +337,7 @@ class UndirectedDistance(Encoding, name="undirected-distance"):
     Units of one node have ``WITHIN + k`` and pairs without a path ``UNREACHABLE``, as in :class:`Distance`.
 
     Args:
-        limit: the largest distance; longer ones are clipped to it. None for no limit.
+        max_distance: the largest distance; longer ones are clipped to it. None for no limit.
 
     Raises:
         EncodingError: more than 20,000 nodes or units, unless the structure is a plain sequence.
@@ -347,10 +347,10 @@ class UndirectedDistance(Encoding, name="undirected-distance"):
     causal = True
     codes = ("unreachable", "within")
 
-    limit: int | None = None
+    max_distance: int | None = None
 
     def __post_init__(self) -> None:
-        check_limit(self, self.limit)
+        check_limits(self, max_distance=self.max_distance)
 
     def quadratic(self, structure: Structure) -> bool:
         return not is_path(structure)
@@ -374,12 +374,12 @@ def _column(encoding: Distance | UndirectedDistance, structures: Sequence[Struct
     lines = graphs.lines & (graphs.sizes > 1)  # of one node, both forms of an index are the same
     others = graphs.only(~lines)
     check_matrices(encoding, others.most)
-    lengths = clipped(signed(others) if along else shortest(others, directed=False), encoding.limit)
+    lengths = clipped(signed(others) if along else shortest(others, directed=False), encoding.max_distance)
     if not lines.any():
         return column_of_integers(others, lengths)
     # Those of plain sequences depend on the offset only.
     widths = 2 * graphs.sizes[lines] - 1
-    offsets = clipped(ranges(1 - graphs.sizes[lines], widths), encoding.limit)
+    offsets = clipped(ranges(1 - graphs.sizes[lines], widths), encoding.max_distance)
     offsets = np.where(np.repeat(graphs.directed[lines] & along, widths), offsets, np.abs(offsets))
     column = column_of_integers(others, lengths, also=offsets)
     assert column.index is not None

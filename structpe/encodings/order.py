@@ -141,31 +141,31 @@ class Offset(Encoding, name="offset"):
 class Window(Encoding, name="window"):
     """Signed offsets of the pairs within a window.
 
-    s - t, as in :class:`Offset`, but only for the pairs with |s - t| <= reach; linear in the number of units.
+    s - t, as in :class:`Offset`, but only for the pairs with |s - t| <= max_distance; linear in the number of units.
 
     Args:
-        reach: largest offset, to either side.
+        max_distance: largest offset, to either side.
 
     Raises:
-        EncodingError: the structure has no order, or the reach is below 1, or there are more than 2^27 pairs.
+        EncodingError: the structure has no order, ``max_distance`` is below 1, or there are more than 2^27 pairs.
     """
 
     arity = 2
     causal = True
     sparse = True
 
-    reach: int = 256
+    max_distance: int = 256
 
     def __post_init__(self) -> None:
-        if self.reach < 1:
-            raise EncodingError(f"encoding 'window': reach is {self.reach}; give 1 or more")
+        if self.max_distance < 1:
+            raise EncodingError(f"encoding 'window': max_distance is {self.max_distance}; give 1 or more")
 
     def one(self, structure: Structure) -> Encoded:
         return self.many([structure])[0]
 
     def many(self, structures: Sequence[Structure]) -> Column:
         graphs, places = _read(self, structures)
-        reach = np.minimum(self.reach, graphs.units - 1)
+        reach = np.minimum(self.max_distance, graphs.units - 1)
         self._check_pairs(structures, graphs.units * (2 * reach + 1), reach)
         query, first = np.arange(len(places)), np.repeat(graphs.unit_start[:-1], graphs.units)
         in_order, most = np.empty_like(places), np.repeat(reach, graphs.units)
@@ -183,7 +183,7 @@ class Window(Encoding, name="window"):
             raise self.error(
                 structures[which],
                 f"{n} units with {reach[which]} to either side are {pairs[which]} pairs, which take "
-                f"{pairs[which] / 2**24:.0f} GiB; {_MOST_PAIRS} pairs at most. Give a reach of "
+                f"{pairs[which] / 2**24:.0f} GiB; {_MOST_PAIRS} pairs at most. Give a max_distance of "
                 f"{max((_MOST_PAIRS // n - 1) // 2, 1)}, or encode parts of the text",
             )
 

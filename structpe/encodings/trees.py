@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order
 
-from structpe.encodings.base import Column, Encoded, Encoding, check_limit, check_matrices, check_sizes
+from structpe.encodings.base import Column, Encoded, Encoding, check_limits, check_matrices, check_sizes
 from structpe.encodings.bfs import Adjacent
 from structpe.encodings.columns import joined, ranges
 from structpe.encodings.compiled import fast
@@ -275,7 +275,7 @@ class AncestorDistance(Encoding, name="ancestor-distance"):
     The authors' code numbers nodes depth first, and has 10,000 and -10,000 for pairs that are UNREACHABLE here.
 
     Args:
-        limit: pairs at a larger distance are UNREACHABLE too; None for no limit.
+        max_distance: pairs at a larger distance are UNREACHABLE too; None for no limit.
 
     Raises:
         EncodingError: the structure is not a tree whose edges lead away from its root.
@@ -285,17 +285,17 @@ class AncestorDistance(Encoding, name="ancestor-distance"):
     causal = True
     codes = ("unreachable", "within")
 
-    limit: int | None = None
+    max_distance: int | None = None
 
     def __post_init__(self) -> None:
-        check_limit(self, self.limit)
+        check_limits(self, max_distance=self.max_distance)
 
     def one(self, structure: Structure) -> Encoded:
         return self.many([structure])[0]
 
     def many(self, structures: Sequence[Structure]) -> Column:
         forest = Forest.of(self, structures, numbers=1)
-        graphs, most = forest.graphs, forest.deepest if self.limit is None else self.limit
+        graphs, most = forest.graphs, forest.deepest if self.max_distance is None else self.max_distance
         dtype = np.min_scalar_type(-forest.deepest - 2)
         ways = graphs.ways
         below = ways.down.astype(dtype) - ways.up.astype(dtype)
@@ -314,7 +314,7 @@ class LowestCommonAncestor(Encoding, name="lowest-common-ancestor"):
     have the values of their nodes, units of the same node (0, 0).
 
     Args:
-        limit: largest number of steps, up or down; more are clipped to it. None for no limit.
+        max_distance: largest number of steps, up or down; more are clipped to it. None for no limit.
 
     Raises:
         EncodingError: the structure is not a tree whose edges lead away from its root.
@@ -323,17 +323,17 @@ class LowestCommonAncestor(Encoding, name="lowest-common-ancestor"):
     arity = 2
     causal = True
 
-    limit: int | None = None
+    max_distance: int | None = None
 
     def __post_init__(self) -> None:
-        check_limit(self, self.limit)
+        check_limits(self, max_distance=self.max_distance)
 
     def one(self, structure: Structure) -> Encoded:
         return self.many([structure])[0]
 
     def many(self, structures: Sequence[Structure]) -> Column:
         forest = Forest.of(self, structures, numbers=2)
-        graphs, most = forest.graphs, min(self.limit or forest.deepest, forest.deepest)
+        graphs, most = forest.graphs, min(self.max_distance or forest.deepest, forest.deepest)
         dtype = np.min_scalar_type((most + 1) ** 2 - 1)
         up, down = (np.minimum(each, most).astype(dtype) for each in (graphs.ways.up, graphs.ways.down))
         up *= dtype.type(most + 1)
@@ -358,7 +358,7 @@ class SiblingDistance(Encoding, name="sibling-distance"):
     The authors' code numbers nodes depth first, and has 10,000 and -10,000 for pairs that are UNREACHABLE here.
 
     Args:
-        limit: pairs at a larger distance are UNREACHABLE too; None for no limit.
+        max_distance: pairs at a larger distance are UNREACHABLE too; None for no limit.
 
     Raises:
         EncodingError: the structure is not a tree whose edges lead away from its root.
@@ -368,10 +368,10 @@ class SiblingDistance(Encoding, name="sibling-distance"):
     causal = True
     codes = ("unreachable", "within")
 
-    limit: int | None = None
+    max_distance: int | None = None
 
     def __post_init__(self) -> None:
-        check_limit(self, self.limit)
+        check_limits(self, max_distance=self.max_distance)
 
     def one(self, structure: Structure) -> Encoded:
         return self.many([structure])[0]
@@ -386,7 +386,7 @@ class SiblingDistance(Encoding, name="sibling-distance"):
         first = np.repeat(np.append(0, ends[:-1]), count := np.diff(ends, prepend=0))
         key = ranges(first, np.repeat(count, count))
         query = np.repeat(np.arange(len(nodes)), np.repeat(count, count))
-        after, most = key - query, int(count.max(initial=1)) if self.limit is None else self.limit
+        after, most = key - query, int(count.max(initial=1)) if self.max_distance is None else self.max_distance
         near = np.abs(after) <= most
         pairs = np.empty(int(graphs.pair_start[-1]), dtype=np.min_scalar_type(-int(count.max(initial=1)) - 1))
         pairs.fill(np.iinfo(pairs.dtype).max)

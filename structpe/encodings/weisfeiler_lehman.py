@@ -10,7 +10,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from structpe.computed import computed
-from structpe.encodings.base import Column, Encoded, Encoding, check_limit, check_sizes
+from structpe.encodings.base import Column, Encoded, Encoding, check_limits, check_sizes
 from structpe.encodings.columns import as_items
 from structpe.encodings.components import steps
 from structpe.encodings.graphs import Graphs
@@ -40,7 +40,7 @@ class WeisfeilerLehman(Encoding, name="weisfeiler-lehman"):
     Args:
         roles: the known colours, sorted; :meth:`fit` finds them.
         iterations: number of rounds; None for the number after which no round distinguishes more nodes of a structure.
-        most: how many colours :meth:`fit` keeps, the most frequent ones; None for all.
+        max_roles: how many colours :meth:`fit` keeps, the most frequent ones; None for all.
 
     Raises:
         EncodingError: no role is known yet, or a number below 1.
@@ -50,12 +50,11 @@ class WeisfeilerLehman(Encoding, name="weisfeiler-lehman"):
 
     roles: tuple[str, ...] = ()
     iterations: int | None = 1
-    most: int | None = None
+    max_roles: int | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "roles", tuple(self.roles))
-        check_limit(self, self.iterations, "iterations")
-        check_limit(self, self.most, "most")
+        check_limits(self, iterations=self.iterations, max_roles=self.max_roles)
         if self.iterations is not None:
             check_sizes(self, iterations=self.iterations)
 
@@ -71,7 +70,7 @@ class WeisfeilerLehman(Encoding, name="weisfeiler-lehman"):
         colours, names = _refined_often(near, rounds)
         times = dict(zip(names, np.bincount(colours, minlength=len(names)).tolist(), strict=True))
         ranked = sorted(times, key=lambda colour: (-times[colour], colour))
-        return replace(self, roles=tuple(sorted(ranked[: self.most])), iterations=rounds)
+        return replace(self, roles=tuple(sorted(ranked[: self.max_roles])), iterations=rounds)
 
     def one(self, structure: Structure) -> Encoded:
         return self.many([structure])[0]
