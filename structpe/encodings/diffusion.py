@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from structpe.encodings.base import UNREACHABLE, Column, Encoded, Encoding, check_all_pairs, check_matrices
+from structpe.encodings.base import UNREACHABLE, Column, Encoding, check_all_pairs, check_matrices
 from structpe.encodings.columns import to_grid
 from structpe.encodings.components import adjacencies, parts, squares
 from structpe.encodings.graphs import Graphs, OwnValues
@@ -52,9 +52,6 @@ class Resistance(Encoding, name="resistance"):
     real = True
     version = 2
     codes = ("unreachable",)
-
-    def one(self, structure: Structure) -> Encoded:
-        return self.many([structure])[0]
 
     def many(self, structures: Sequence[Structure]) -> Column:
         check_all_pairs(self, structures)
@@ -105,9 +102,6 @@ class HeatKernel(Encoding, name="heat-kernel"):
         if not self.times or not all(0 < time < math.inf for time in self.times):
             raise EncodingError(f"encoding {self.name!r}: times are {self.times}; give one or more, each above 0")
 
-    def one(self, structure: Structure) -> Encoded:
-        return self.many([structure])[0]
-
     def many(self, structures: Sequence[Structure]) -> Column:
         graphs = Graphs.of(structures)
         result = np.zeros((int(graphs.start[-1]), len(self.times)), dtype=np.float32)
@@ -144,9 +138,6 @@ class Electrostatic(Encoding, name="electrostatic"):
 
     arity = 1
     real = True
-
-    def one(self, structure: Structure) -> Encoded:
-        return self.many([structure])[0]
 
     def many(self, structures: Sequence[Structure]) -> Column:
         graphs = Graphs.of(structures)

@@ -16,7 +16,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
 from structpe.encodings import bfs as bfs_module
-from structpe.encodings.base import WITHIN, Column, Encoded, Encoding, check_all_pairs, check_limits, check_matrices
+from structpe.encodings.base import WITHIN, Column, Encoding, check_all_pairs, check_limits, check_matrices
 from structpe.encodings.bfs import STEPS, by_bits
 from structpe.encodings.columns import interleave, ranges, scatter, starts_of
 from structpe.encodings.compiled import fast
@@ -321,9 +321,6 @@ class Distance(Encoding, name="distance"):
     def quadratic(self, structure: Structure) -> bool:
         return not is_path(structure)
 
-    def one(self, structure: Structure) -> Encoded:
-        return self.many([structure])[0]
-
     def many(self, structures: Sequence[Structure]) -> Column:
         return _column(self, structures, along=True)
 
@@ -354,9 +351,6 @@ class UndirectedDistance(Encoding, name="undirected-distance"):
 
     def quadratic(self, structure: Structure) -> bool:
         return not is_path(structure)
-
-    def one(self, structure: Structure) -> Encoded:
-        return self.many([structure])[0]
 
     def many(self, structures: Sequence[Structure]) -> Column:
         return _column(self, structures, along=False)
@@ -415,9 +409,6 @@ class Adjacency(Encoding, name="adjacency"):
     causal = True
     codes = ("within",)
 
-    def one(self, structure: Structure) -> Encoded:
-        return self.many([structure])[0]
-
     def many(self, structures: Sequence[Structure]) -> Column:
         check_all_pairs(self, structures)
         graphs = Graphs.of(structures)
@@ -463,9 +454,6 @@ class Neighbours(Encoding, name="neighbours"):
 
     itself: bool = False
 
-    def one(self, structure: Structure) -> Encoded:
-        return self.many([structure])[0]
-
     def many(self, structures: Sequence[Structure]) -> Column:
         graphs = Graphs.of(structures)
         first, second, directions = links(graphs)
@@ -499,9 +487,6 @@ class Degree(Encoding, name="degree"):
     arity = 1
 
     direction: Literal["out", "in", "both"] = "both"
-
-    def one(self, structure: Structure) -> Encoded:
-        return self.many([structure])[0]
 
     def many(self, structures: Sequence[Structure]) -> Column:
         graphs = Graphs.of(structures)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from structpe.encodings.base import Column, Encoded, Encoding, check_sizes, flags
+from structpe.encodings.base import Column, Encoding, check_sizes, flags
 from structpe.encodings.columns import ranges, starts_of
 from structpe.encodings.components import listed, lists_of_units, pairs_inside
 from structpe.encodings.graphs import Graphs, ranks_of_all
@@ -186,9 +186,6 @@ class Expander(Encoding, name="expander"):
 
     def fit(self, structures: Sequence[Structure]) -> Expander:
         return replace(self, labels=labels_of(structures))
-
-    def one(self, structure: Structure) -> Encoded:
-        return self.many([structure])[0]
 
     def many(self, structures: Sequence[Structure]) -> Column:
         graphs = Graphs.of(structures)

@@ -80,9 +80,6 @@ class LabelPath(Encoding, name="label-path"):
     def fit(self, structures: Sequence[Structure]) -> LabelPath:
         return replace(self, labels=labels_of(structures))
 
-    def one(self, structure: Structure) -> Encoded:
-        return self.many([structure])[0]
-
     def many(self, structures: Sequence[Structure]) -> Column:
         check_all_pairs(self, structures, self.paths)
         _check_fitted(self, self.labels, structures)
@@ -153,9 +150,6 @@ class PathToken(Encoding, name="path-token"):
         del times[_SELF], times[_UNREACHED]
         ranked = sorted(times, key=lambda word: (-times[word], word))
         return replace(self, tokens=tuple(sorted(ranked[: self.max_tokens])))
-
-    def one(self, structure: Structure) -> Encoded:
-        return self.many([structure])[0]
 
     def many(self, structures: Sequence[Structure]) -> Column:
         check_all_pairs(self, structures)

@@ -150,9 +150,6 @@ class Laplacian(Encoding, name="laplacian"):
     def __post_init__(self) -> None:
         _check(self)
 
-    def one(self, structure: Structure) -> Encoded:
-        return self.many([structure])[0]
-
     def many(self, structures: Sequence[Structure]) -> Column:
         graphs = Graphs.of(structures)
         result = np.zeros((int(graphs.start[-1]), self.k), dtype=np.float32)
@@ -209,9 +206,6 @@ class Eigenvalues(Encoding, name="eigenvalues"):
 
     def __post_init__(self) -> None:
         _check(self)
-
-    def one(self, structure: Structure) -> Encoded:
-        return self.many([structure])[0]
 
     def many(self, structures: Sequence[Structure]) -> Column:
         graphs = Graphs.of(structures)
@@ -280,9 +274,6 @@ class Eigenpairs(Encoding, name="eigenpairs"):
                 f"encoding {self.name!r}: k must be 1 or more and skip 0 or more; they are k {self.k}, skip {self.skip}"
             )
         check_sizes(self, k=self.k, minutes=self.minutes)
-
-    def one(self, structure: Structure) -> Encoded:
-        return self.many([structure])[0]
 
     def many(self, structures: Sequence[Structure]) -> Column:
         graphs = Graphs.of(structures)
@@ -357,9 +348,6 @@ class MagneticLaplacian(Encoding, name="magnetic-laplacian"):
         check_sizes(self, k=self.k)
         if not math.isfinite(self.q):
             raise EncodingError(f"encoding {self.name!r}: q is {self.q}; give a finite number")
-
-    def one(self, structure: Structure) -> Encoded:
-        return self.many([structure])[0]
 
     def many(self, structures: Sequence[Structure]) -> Column:
         graphs, rank = Graphs.of(structures), ranks_of_all(structures)
@@ -518,9 +506,6 @@ class TokenLaplacian(Encoding, name="token-laplacian"):
 
     def __post_init__(self) -> None:
         check_sizes(self, k=self.k)
-
-    def one(self, structure: Structure) -> Encoded:
-        return self.many([structure])[0]
 
     def many(self, structures: Sequence[Structure]) -> Column:
         found = [endpoints(self, each) for each in structures]

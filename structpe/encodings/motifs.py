@@ -11,7 +11,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from structpe.encodings.base import Column, Encoded, Encoding, check_matrices
+from structpe.encodings.base import Column, Encoding, check_matrices
 from structpe.encodings.components import squares
 from structpe.encodings.graphs import Graphs
 from structpe.errors import EncodingError
@@ -164,9 +164,6 @@ class Motifs(Encoding, name="motifs"):
             raise EncodingError(f"encoding {self.name!r} needs one motif or more, such as 'cycle-6'; none is given")
         for each, edges in zip(given, self._all(), strict=True):
             _check(each, edges)
-
-    def one(self, structure: Structure) -> Encoded:
-        return self.many([structure])[0]
 
     def many(self, structures: Sequence[Structure]) -> Column:
         graphs, motifs = Graphs.of(structures), self._all()

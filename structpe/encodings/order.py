@@ -49,9 +49,6 @@ class Order(Encoding, name="order"):
     arity = 1
     causal = True
 
-    def one(self, structure: Structure) -> Encoded:
-        return self.many([structure])[0]
-
     def many(self, structures: Sequence[Structure]) -> Column:
         graphs, places = _read(self, structures)
         return Column.of_units(graphs.units, places)
@@ -68,9 +65,6 @@ class Remaining(Encoding, name="remaining"):
     """
 
     arity = 1
-
-    def one(self, structure: Structure) -> Encoded:
-        return self.many([structure])[0]
 
     def many(self, structures: Sequence[Structure]) -> Column:
         graphs, places = _read(self, structures)
@@ -89,9 +83,6 @@ class Centred(Encoding, name="centred"):
 
     arity = 1
     real = True
-
-    def one(self, structure: Structure) -> Encoded:
-        return self.many([structure])[0]
 
     def many(self, structures: Sequence[Structure]) -> Column:
         graphs, places = _read(self, structures)
@@ -115,9 +106,6 @@ class Offset(Encoding, name="offset"):
     def quadratic(self, structure: Structure) -> bool:
         graphs, places = _read(self, [structure])
         return not _in_order(graphs, places)[0]
-
-    def one(self, structure: Structure) -> Encoded:
-        return self.many([structure])[0]
 
     def many(self, structures: Sequence[Structure]) -> Column:
         graphs, places = _read(self, structures)
@@ -159,9 +147,6 @@ class Window(Encoding, name="window"):
     def __post_init__(self) -> None:
         if self.max_distance < 1:
             raise EncodingError(f"encoding 'window': max_distance is {self.max_distance}; give 1 or more")
-
-    def one(self, structure: Structure) -> Encoded:
-        return self.many([structure])[0]
 
     def many(self, structures: Sequence[Structure]) -> Column:
         graphs, places = _read(self, structures)
@@ -395,9 +380,6 @@ class Size(Encoding, name="size"):
 
     arity = 1
 
-    def one(self, structure: Structure) -> Encoded:
-        return self.many([structure])[0]
-
     def many(self, structures: Sequence[Structure]) -> Column:
         graphs = Graphs.of(structures)
         return Column.of_units(graphs.units, np.repeat(graphs.units, graphs.units))
@@ -414,9 +396,6 @@ class UnitCount(Encoding, name="unit-count"):
     """
 
     arity = 1
-
-    def one(self, structure: Structure) -> Encoded:
-        return self.many([structure])[0]
 
     def many(self, structures: Sequence[Structure]) -> Column:
         graphs = Graphs.of(structures)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from structpe.encodings.base import Column, Encoded, Encoding, check_matrices, check_sizes
+from structpe.encodings.base import Column, Encoding, check_matrices, check_sizes
 from structpe.encodings.columns import ranges
 from structpe.encodings.components import groups
 from structpe.encodings.graphs import Graphs, ranks_of_all
@@ -63,9 +63,6 @@ class Tabular(Encoding, name="tabular"):
         check_sizes(self, max_k=self.max_k)
         if self.max_k < 2:
             raise EncodingError(f"encoding {self.name!r}: the largest k is {self.max_k}; give 2 or more")
-
-    def one(self, structure: Structure) -> Encoded:
-        return self.many([structure])[0]
 
     def many(self, structures: Sequence[Structure]) -> Column:
         graphs, weights, rank = Graphs.of(structures), self._weights(structures), ranks_of_all(structures)

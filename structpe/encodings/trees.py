@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order
 
-from structpe.encodings.base import Column, Encoded, Encoding, check_limits, check_matrices, check_sizes
+from structpe.encodings.base import Column, Encoding, check_limits, check_matrices, check_sizes
 from structpe.encodings.bfs import Adjacent
 from structpe.encodings.columns import joined, ranges
 from structpe.encodings.compiled import fast
@@ -168,9 +168,6 @@ class Depth(Encoding, name="depth"):
     arity = 1
     causal = True
 
-    def one(self, structure: Structure) -> Encoded:
-        return self.many([structure])[0]
-
     def many(self, structures: Sequence[Structure]) -> Column:
         graphs = Graphs.of(structures)
         depth = steps_from_roots(self, graphs, structures)
@@ -207,9 +204,6 @@ class RootDistance(Encoding, name="root-distance"):
 
     unreachable: int = 99
 
-    def one(self, structure: Structure) -> Encoded:
-        return self.many([structure])[0]
-
     def many(self, structures: Sequence[Structure]) -> Column:
         graphs = Graphs.of(structures)
         steps = steps_from_roots(self, graphs, structures)
@@ -238,9 +232,6 @@ class SPRRelative(Encoding, name="spr-relative"):
 
     arity = 2
     causal = True
-
-    def one(self, structure: Structure) -> Encoded:
-        return self.many([structure])[0]
 
     def many(self, structures: Sequence[Structure]) -> Column:
         forest = Forest.of(self, structures, numbers=1)
@@ -290,9 +281,6 @@ class AncestorDistance(Encoding, name="ancestor-distance"):
     def __post_init__(self) -> None:
         check_limits(self, max_distance=self.max_distance)
 
-    def one(self, structure: Structure) -> Encoded:
-        return self.many([structure])[0]
-
     def many(self, structures: Sequence[Structure]) -> Column:
         forest = Forest.of(self, structures, numbers=1)
         graphs, most = forest.graphs, forest.deepest if self.max_distance is None else self.max_distance
@@ -327,9 +315,6 @@ class LowestCommonAncestor(Encoding, name="lowest-common-ancestor"):
 
     def __post_init__(self) -> None:
         check_limits(self, max_distance=self.max_distance)
-
-    def one(self, structure: Structure) -> Encoded:
-        return self.many([structure])[0]
 
     def many(self, structures: Sequence[Structure]) -> Column:
         forest = Forest.of(self, structures, numbers=2)
@@ -372,9 +357,6 @@ class SiblingDistance(Encoding, name="sibling-distance"):
 
     def __post_init__(self) -> None:
         check_limits(self, max_distance=self.max_distance)
-
-    def one(self, structure: Structure) -> Encoded:
-        return self.many([structure])[0]
 
     def many(self, structures: Sequence[Structure]) -> Column:
         forest = Forest.of(self, structures, numbers=1)
@@ -434,9 +416,6 @@ class BranchPath(Encoding, name="branch-path"):
                 f"depth {self.depth}, width {self.width}, binary {self.binary}"
             )
         check_sizes(self, depth=self.depth, width=self.width)
-
-    def one(self, structure: Structure) -> Encoded:
-        return self.many([structure])[0]
 
     def many(self, structures: Sequence[Structure]) -> Column:
         forest = Forest.of(self, structures)
@@ -519,9 +498,6 @@ class ChildPath(Encoding, name="child-path"):
     def __post_init__(self) -> None:
         check_sizes(self, depth=self.depth, width=self.width)
 
-    def one(self, structure: Structure) -> Encoded:
-        return self.many([structure])[0]
-
     def many(self, structures: Sequence[Structure]) -> Column:
         forest, ids = _ids(self, structures, self.width)
         level = forest.depth
@@ -558,9 +534,6 @@ class ParentChild(Encoding, name="parent-child"):
 
     def __post_init__(self) -> None:
         check_sizes(self, width=self.width)
-
-    def one(self, structure: Structure) -> Encoded:
-        return self.many([structure])[0]
 
     def many(self, structures: Sequence[Structure]) -> Column:
         forest, ids = _ids(self, structures, self.width, numbers=1)

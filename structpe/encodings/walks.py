@@ -19,7 +19,6 @@ from structpe.encodings import device
 from structpe.encodings.base import (
     MOST_NODES,
     UNREACHABLE,
-    Encoded,
     Encoding,
     check_all_pairs,
     check_matrices,
@@ -338,9 +337,6 @@ class RandomWalk(Encoding, name="random-walk"):
     def __post_init__(self) -> None:
         check_sizes(self, steps=self.steps, minutes=self.minutes)
 
-    def one(self, structure: Structure) -> Encoded:
-        return self.many([structure])[0]
-
     def many(self, structures: Sequence[Structure]) -> Column:
         graphs = Graphs.of(structures)
         self._check_time(structures, graphs)
@@ -391,9 +387,6 @@ class RRWP(Encoding, name="rrwp"):
     def __post_init__(self) -> None:
         check_sizes(self, steps=self.steps)
 
-    def one(self, structure: Structure) -> Encoded:
-        return self.many([structure])[0]
-
     def many(self, structures: Sequence[Structure]) -> Column:
         check_all_pairs(self, structures, self.steps)
         return Walks.of(Graphs.of(structures), undirected=False).powers(self.steps)
@@ -441,9 +434,6 @@ class PersonalizedPageRank(Encoding, name="personalized-pagerank"):
             )
         if self.threshold is not None and not 0 <= self.threshold < math.inf:
             raise EncodingError(f"encoding {self.name!r}: threshold is {self.threshold}; give 0 or more, or None")
-
-    def one(self, structure: Structure) -> Encoded:
-        return self.many([structure])[0]
 
     def many(self, structures: Sequence[Structure]) -> Column:
         check_all_pairs(self, structures)
@@ -495,9 +485,6 @@ class Intimacy(Encoding, name="intimacy"):
     def __post_init__(self) -> None:
         if not 0 < self.restart < 1:
             raise EncodingError(f"encoding 'intimacy': restart is {self.restart}; give a probability between 0 and 1")
-
-    def one(self, structure: Structure) -> Encoded:
-        return self.many([structure])[0]
 
     def many(self, structures: Sequence[Structure]) -> Column:
         roots = np.array([self._root(each) for each in structures], dtype=np.int64)
@@ -574,9 +561,6 @@ class WalkKernel(Encoding, name="walk-kernel"):
         check_sizes(self, walks=self.walks, length=self.length)
         if self.seed < 0:
             raise EncodingError(f"encoding 'walk-kernel': the seed is {self.seed}; give 0 or more")
-
-    def one(self, structure: Structure) -> Encoded:
-        return self.many([structure])[0]
 
     def many(self, structures: Sequence[Structure]) -> Column:
         check_all_pairs(self, structures)
@@ -658,9 +642,6 @@ class HopOverlap(Encoding, name="hop-overlap"):
 
     def __post_init__(self) -> None:
         check_sizes(self, hops=self.hops)
-
-    def one(self, structure: Structure) -> Encoded:
-        return self.many([structure])[0]
 
     def many(self, structures: Sequence[Structure]) -> Column:
         check_all_pairs(self, structures, self.hops**2)

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from structpe.computed import computed
-from structpe.encodings.base import Column, Encoded, Encoding, check_limits, check_sizes
+from structpe.encodings.base import Column, Encoding, check_limits, check_sizes
 from structpe.encodings.columns import as_items
 from structpe.encodings.components import steps
 from structpe.encodings.graphs import Graphs
@@ -71,9 +71,6 @@ class WeisfeilerLehman(Encoding, name="weisfeiler-lehman"):
         times = dict(zip(names, np.bincount(colours, minlength=len(names)).tolist(), strict=True))
         ranked = sorted(times, key=lambda colour: (-times[colour], colour))
         return replace(self, roles=tuple(sorted(ranked[: self.max_roles])), iterations=rounds)
-
-    def one(self, structure: Structure) -> Encoded:
-        return self.many([structure])[0]
 
     def many(self, structures: Sequence[Structure]) -> Column:
         if structures and (not self.roles or self.iterations is None):
