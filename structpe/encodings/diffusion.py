@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from structpe.encodings.base import UNREACHABLE, Column, Encoding, check_all_pairs, check_matrices
 from structpe.encodings.columns import to_grid
-from structpe.encodings.components import adjacencies, parts, squares
-from structpe.encodings.graphs import Graphs, OwnValues
+from structpe.encodings.graphs import Graphs, OwnValues, adjacencies, parts, squares
 from structpe.encodings.spectra import lowest_dense, per_unit, plain_laplacians
 from structpe.errors import EncodingError
 from structpe.structure import Structure
@@ -58,8 +57,7 @@ class Resistance(Encoding, name="resistance"):
         graphs = Graphs.of(structures)
         found = OwnValues(graphs, np.array(float(UNREACHABLE)))
         for members, linked in squares(graphs):
-            ohms, there = _ohms(linked)
-            found.add(members, ohms.reshape(len(members), -1), there.reshape(len(members), -1))
+            found.add(members, *_ohms(linked))
         return found.column()
 
 

@@ -20,8 +20,18 @@ from structpe.encodings.base import WITHIN, Column, Encoding, check_all_pairs, c
 from structpe.encodings.bfs import STEPS, by_bits
 from structpe.encodings.columns import interleave, ranges, scatter, starts_of
 from structpe.encodings.compiled import fast
-from structpe.encodings.components import links, listed, lists_of_units, pairs_inside, steps
-from structpe.encodings.graphs import Graphs, below_top, clipped, column_of_integers, finite
+from structpe.encodings.graphs import (
+    Graphs,
+    below_top,
+    clipped,
+    column_of_integers,
+    finite,
+    links,
+    listed,
+    lists_of_units,
+    pairs_inside,
+    steps,
+)
 from structpe.structure import Ids, Structure
 
 __all__ = [
@@ -319,7 +329,7 @@ class Distance(Encoding, name="distance"):
         check_limits(self, max_distance=self.max_distance)
 
     def quadratic(self, structure: Structure) -> bool:
-        return not is_path(structure)
+        return not Graphs.of([structure]).lines[0]
 
     def many(self, structures: Sequence[Structure]) -> Column:
         return _column(self, structures, along=True)
@@ -350,17 +360,10 @@ class UndirectedDistance(Encoding, name="undirected-distance"):
         check_limits(self, max_distance=self.max_distance)
 
     def quadratic(self, structure: Structure) -> bool:
-        return not is_path(structure)
+        return not Graphs.of([structure]).lines[0]
 
     def many(self, structures: Sequence[Structure]) -> Column:
         return _column(self, structures, along=False)
-
-
-def is_path(structure: Structure) -> bool:
-    """Whether the nodes are a path in their order, and each is one unit: a plain sequence."""
-    nodes = np.arange(structure.size)
-    edges = np.column_stack([nodes[:-1], nodes[1:]])
-    return np.array_equal(structure.edges, edges) and np.array_equal(structure.unit_owner, nodes)
 
 
 def _column(encoding: Distance | UndirectedDistance, structures: Sequence[Structure], along: bool) -> Column:

@@ -18,8 +18,7 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 
 from structpe.encodings.base import Column, Encoding, check_sizes, flags
 from structpe.encodings.columns import ranges, starts_of
-from structpe.encodings.components import listed, lists_of_units, pairs_inside
-from structpe.encodings.graphs import Graphs, ranks_of_all
+from structpe.encodings.graphs import Graphs, listed, lists_of_units, pairs_inside, ranks_of_all
 from structpe.encodings.label_path_search import labels_of
 from structpe.errors import EncodingError
 from structpe.structure import Ids, Structure

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from structpe.encodings.base import Column, Encoded, Encoding, check_matrices, check_sizes, flags
-from structpe.encodings.components import adjacencies, groups, parts
-from structpe.encodings.graphs import Graphs, of_units, ranks, ranks_of_all
+from structpe.encodings.columns import groups
+from structpe.encodings.graphs import Graphs, adjacencies, of_units, parts, ranks, ranks_of_all
 from structpe.encodings.spectra import canonical_signs, eigenpairs, laplacians, lowest_dense, per_unit, plain_laplacians
 from structpe.errors import EncodingError
 from structpe.structure import Ids, Structure

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from structpe.encodings.base import Column, Encoding, check_matrices
-from structpe.encodings.components import squares
-from structpe.encodings.graphs import Graphs
+from structpe.encodings.graphs import Graphs, squares
 from structpe.errors import EncodingError
 from structpe.structure import Structure
 

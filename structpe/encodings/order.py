@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from structpe.encodings.base import UNREACHABLE, Column, Encoded, Encoding, check_all_pairs, check_key, flags
 from structpe.encodings.columns import blocks, ranges, starts_of
-from structpe.encodings.components import listed
-from structpe.encodings.graphs import Graphs, of_units, places_by, ranks_of_all
+from structpe.encodings.graphs import Graphs, listed, of_units, places_by, ranks_of_all
 from structpe.errors import EncodingError
 from structpe.structure import Ids, Structure
 

@@ -23,8 +23,7 @@ from threadpoolctl import ThreadpoolController
 
 from structpe.encodings import device
 from structpe.encodings.base import Column, Encoding, check_matrices
-from structpe.encodings.components import adjacencies, parts
-from structpe.encodings.graphs import Graphs
+from structpe.encodings.graphs import Graphs, adjacencies, parts
 from structpe.structure import Ids, Structure
 
 __all__ = [

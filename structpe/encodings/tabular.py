@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from structpe.encodings.base import Column, Encoding, check_matrices, check_sizes
-from structpe.encodings.columns import ranges
-from structpe.encodings.components import groups
+from structpe.encodings.columns import groups, ranges
 from structpe.encodings.graphs import Graphs, ranks_of_all
 from structpe.encodings.spectra import canonical_signs, lowest_dense
 from structpe.errors import EncodingError

@@ -24,10 +24,9 @@ from structpe.encodings.base import (
     check_matrices,
     check_sizes,
 )
-from structpe.encodings.columns import SPLIT, Column, ranges, significant, starts_of, to_grid
+from structpe.encodings.columns import SPLIT, Column, groups, ranges, significant, starts_of, to_grid
 from structpe.encodings.compiled import compiled, fast
-from structpe.encodings.components import squares
-from structpe.encodings.graphs import Graphs, OwnValues, column_of, ranks_of_all
+from structpe.encodings.graphs import Graphs, OwnValues, column_of, ranks_of_all, squares
 from structpe.errors import EncodingError
 from structpe.structure import Ids, Structure
 
@@ -122,12 +121,9 @@ class Walks:
     def _blocks(self, largest: int | None) -> Iterator[_Block]:
         """Graphs of the same size, some at a time, up to the largest size."""
         sizes = self.graphs.sizes
-        for size in np.unique(sizes):
-            if largest is None or size <= largest:
-                cells = device.CELLS if device.chosen() else _CELLS
-                same, most = np.flatnonzero(sizes == size), max(1, cells // int(size) ** 2)
-                for first in range(0, len(same), most):
-                    yield _Block.of(self.graphs, self.steps, same[first : first + most])
+        for members in groups(sizes, device.CELLS if device.chosen() else _CELLS):
+            if largest is None or sizes[members[0]] <= largest:
+                yield _Block.of(self.graphs, self.steps, members)
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,17 +173,15 @@ class _Block:
         return np.stack([*near, *far], axis=-1)
 
     def powers(self, steps: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        """(b, n n, steps) I, P, P^2, ..., and (b, n n) which pairs a walk joins."""
+        """(b, n, n, steps) I, P, P^2, ..., and (b, n, n) which pairs a walk joins."""
         (b, n), power = self.nodes.shape, self.walk
-        values, reached = np.zeros((b, n * n, steps), dtype=np.float64), np.zeros(b * n * n)
-        values[:, :: n + 1, 0] = 1
+        values, reached = np.zeros((b, n, n, steps), dtype=np.float64), np.zeros((b, n, n))
+        values[:, np.arange(n), np.arange(n), 0] = 1
         for step in range(1, steps):
             power = power if step == 1 else self.step @ power
-            values[..., step] = power.reshape(b, n * n)
-            reached += power.reshape(-1)
-        there = reached.reshape(b, n * n) > 0
-        there[:, :: n + 1] = True
-        return values, there
+            values[..., step] = power.reshape(b, n, n)
+            reached += values[..., step]
+        return values, (reached > 0) | np.eye(n, dtype=np.bool_)
 
 
 def _by_halves(walk: csr_array, steps: int) -> Floats:
@@ -441,7 +435,7 @@ class PersonalizedPageRank(Encoding, name="personalized-pagerank"):
         found = OwnValues(graphs, np.array(float(UNREACHABLE)))
         most = np.inf if not self.threshold else -math.log(self.threshold)
         for members, linked in squares(graphs, self.directed):
-            rarity = self._rarity(linked).reshape(len(members), -1)
+            rarity = self._rarity(linked)
             found.add(members, rarity, rarity <= most)
         return found.column()
 
@@ -576,7 +570,7 @@ class WalkKernel(Encoding, name="walk-kernel"):
             for first in range(0, len(members), most):
                 some = slice(first, first + most)
                 kernel = significant(kernel_of(self._draw(linked[some], order[some], drawn)))
-                found.add(members[some], kernel.reshape(len(kernel), -1), kernel.reshape(len(kernel), -1) > 0)
+                found.add(members[some], kernel, kernel > 0)
         return found.column()
 
     def _check_visits(self, structure: Structure) -> None:
@@ -653,6 +647,6 @@ class HopOverlap(Encoding, name="hop-overlap"):
             for _ in range(self.hops):
                 near.append(np.minimum(step @ near[-1], 1))
             counts = [k @ el for k in near[1:] for el in near[1:]]  # they are symmetric
-            values = np.stack(counts, axis=-1).reshape(len(members), n * n, -1)
+            values = np.stack(counts, axis=-1)
             found.add(members, values, values[..., -1] > 0)
         return found.column()

@@ -12,8 +12,7 @@ from scipy.sparse import csr_array
 from structpe.computed import computed
 from structpe.encodings.base import Column, Encoding, check_limits, check_sizes
 from structpe.encodings.columns import as_items
-from structpe.encodings.components import steps
-from structpe.encodings.graphs import Graphs
+from structpe.encodings.graphs import Graphs, steps
 from structpe.structure import Ids, Structure
 
 __all__ = [
