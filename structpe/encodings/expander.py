@@ -18,7 +18,7 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 
 from structpe.encodings.base import Column, Encoding, check_sizes, flags
 from structpe.encodings.columns import ranges, starts_of
-from structpe.encodings.graphs import Graphs, listed, lists_of_units, pairs_inside, ranks_of_all
+from structpe.encodings.graphs import Graphs, ranks_of_all
 from structpe.encodings.label_path_search import labels_of
 from structpe.errors import EncodingError
 from structpe.structure import Ids, Structure
@@ -229,15 +229,15 @@ class Expander(Encoding, name="expander"):
 
     def _of_units(self, graphs: Graphs, typed: Ids) -> Column:
         own = typed[:, 0] == typed[:, 1]
-        between, which = lists_of_units(graphs, *typed[~own, :2].T)
+        between, which = graphs.lists_of_units(*typed[~own, :2].T)
         loops = np.full(int(graphs.start[-1]), _ITSELF if self.itself else -1)
         loops[typed[own, 0]] = typed[own, 2]
         of_units = graphs.of_units(loops)
-        alone, inner = np.flatnonzero(of_units >= 0), pairs_inside(graphs)
+        alone, inner = np.flatnonzero(of_units >= 0), graphs.pairs_inside()
         types, index = np.unique(
             np.concatenate([typed[~own, 2][which], of_units[alone], np.full(len(inner), _WITHIN)]), return_inverse=True
         )
-        return listed(graphs, np.concatenate([between, np.column_stack([alone, alone]), inner]), types, index)
+        return graphs.listed(np.concatenate([between, np.column_stack([alone, alone]), inner]), types, index)
 
 
 def _first_of_each_pair(typed: Ids, nodes: int, types: int) -> Ids:

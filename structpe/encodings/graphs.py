@@ -31,7 +31,7 @@ __all__ = [
     "Limited",
     "OfNodes",
     "OwnValues",
-    "adjacencies",
+    "adjacency_matrices",
     "below_top",
     "clipped",
     "column_of",
@@ -40,17 +40,10 @@ __all__ = [
     "finite",
     "index_of_integers",
     "known",
-    "links",
-    "listed",
-    "lists_of_units",
     "of_units",
-    "pairs_inside",
-    "parts",
     "places_by",
     "ranks",
     "ranks_of_all",
-    "squares",
-    "steps",
 ]
 
 
@@ -58,6 +51,9 @@ Array = NDArray[Any]
 
 _CELLS = 1 << 20  # of a block of rows, which bounds the memory that the index of its pairs takes
 _BLOCK = 1 << 20
+
+AHEAD, BACK = 1, 2
+"""Bits: an edge leads from the first node to the second, or from the second to the first."""
 
 _once: ContextVar[dict[int, tuple[Sequence[Structure], Graphs]] | None] = ContextVar("_once", default=None)
 
@@ -196,7 +192,7 @@ class Graphs:
         return starts_of(np.square(self.sizes))
 
     @computed
-    def squares(self) -> Ids:
+    def unit_pair_start(self) -> Ids:
         """(g + 1,) the first pair of units of each structure, and Q."""
         return self.pair_start if self.owner is None else starts_of(np.square(self.units))
 
@@ -252,10 +248,106 @@ class Graphs:
 
     def inside(self) -> tuple[Ids, Ids]:
         """The pairs of different units of one node: their places among the Q pairs of units, and s - t of (t, s)."""
-        query, key = pairs_inside(self).T
+        query, key = self.pairs_inside().T
         graph = self.unit_graph[query]
         first = self.unit_start[graph]
-        return self.squares[graph] + (query - first) * self.units[graph] + key - first, key - query
+        return self.unit_pair_start[graph] + (query - first) * self.units[graph] + key - first, key - query
+
+    def steps(self, onward: bool = True, back: bool = False) -> csr_array:
+        """(T, T) with 1 where an edge leads from a node to another, or to itself; undirected edges lead both ways.
+
+        Args:
+            onward: along edges.
+            back: against edges.
+        """
+        source, target = self.edges.T
+        both = ~np.repeat(self.directed, np.diff(self.edge_start))
+        mine, other = both | onward, both | back
+        ends = np.concatenate([source[mine], target[other]]), np.concatenate([target[mine], source[other]])
+        nodes = int(self.start[-1])
+        found = csr_array((np.ones(len(ends[0]), dtype=np.uint8), ends), shape=(nodes, nodes))
+        found.data[:] = 1  # it was the number of parallel edges
+        return found
+
+    def links(self) -> tuple[Ids, Ids, Array]:
+        """(e,) two different nodes that an edge joins, ascending, and which of :data:`AHEAD` and :data:`BACK`."""
+        ahead = self.steps()
+        both = csr_array(ahead * np.uint8(AHEAD) + ahead.T * np.uint8(BACK))
+        both.sort_indices()
+        first = np.repeat(np.arange(both.shape[0]), np.diff(both.indptr))
+        apart = np.flatnonzero(first != both.indices)
+        return first[apart], both.indices[apart].astype(np.int64), both.data[apart]
+
+    def lists_of_units(self, first: Ids, second: Ids) -> tuple[Ids, Ids]:
+        """From (e,) pairs of nodes to all (e', 2) pairs of their units, and (e',) the index of the pair of nodes."""
+        numbers = np.arange(len(first))
+        if self.owner is None:
+            return np.column_stack([first, second]), numbers
+        count = np.bincount(self.owner, minlength=int(self.start[-1]))
+        begin = np.cumsum(count) - count
+        which = np.repeat(numbers, count[first] * count[second])
+        inside = ranges(np.zeros_like(first), count[first] * count[second])
+        query, key = np.divmod(inside, count[second][which])
+        return np.column_stack([begin[first[which]] + query, begin[second[which]] + key]), which
+
+    def pairs_inside(self) -> Ids:
+        """(e, 2) the pairs of different units of the same node."""
+        if self.owner is None:
+            return np.zeros((0, 2), dtype=np.int64)
+        nodes = np.arange(int(self.start[-1]))
+        pairs, _ = self.lists_of_units(nodes, nodes)
+        different: Ids = pairs[pairs[:, 0] != pairs[:, 1]]
+        return different
+
+    def listed(self, pairs: Ids, values: Array, index: Array) -> Column:
+        """A column of (e, 2) distinct pairs of units, in the given order within each structure.
+
+        Args:
+            pairs: of units, numbered over all structures.
+            values: distinct values.
+            index: (e,) which of them each pair has.
+        """
+        graph = self.unit_graph[pairs[:, 0]]
+        order = np.argsort(narrow(graph), kind="stable")
+        mine = pairs[order] - self.unit_start[graph[order], None]
+        starts = starts_of(np.bincount(graph, minlength=len(self.units)))
+        return Column(self.units, values, narrow(index)[order], starts, listed=mine)
+
+    def parts(self, connected: bool) -> Iterator[tuple[Ids, Ids]]:
+        """Groups of b parts of c nodes each: connected ones, or whole structures.
+
+        Yields:
+            (b, c) nodes, numbered over all structures and ascending; (e, 3) edges: index of the part, index of the
+            source and of the target among its nodes.
+        """
+        label = self.graph
+        if connected:
+            label = connected_components(self.steps(), directed=False)[1].astype(np.int64)
+        sizes = np.bincount(label)
+        nodes, first = np.argsort(label, kind="stable"), starts_of(sizes)
+        place = np.empty_like(nodes)
+        place[nodes] = np.arange(len(nodes)) - np.repeat(first[:-1], sizes)
+        of_edge = label[self.edges[:, 0]]
+        edges = place[self.edges[np.argsort(of_edge, kind="stable")]]
+        counts = np.bincount(of_edge, minlength=len(sizes))
+        first_edge = starts_of(counts)
+        for group in groups(sizes):
+            members = nodes[first[group][:, None] + np.arange(sizes[group[0]])]
+            inside = edges[ranges(first_edge[group], counts[group])]
+            yield members, np.column_stack([np.repeat(np.arange(len(group)), counts[group]), inside])
+
+    def adjacencies(self, directed: bool = False) -> Iterator[tuple[Ids, NDArray[np.bool_]]]:
+        """(b,) some structures of the same size, and (b, n, n) whether an edge leads from one node to another.
+
+        Without ``directed``, and in structures whose edges have no direction, edges lead in both.
+        """
+        for nodes, edges in self.parts(connected=False):
+            members = self.graph[nodes[:, 0]]
+            count, size = nodes.shape
+            linked = adjacency_matrices(edges, count, size, directed)
+            if directed:
+                linked |= linked.swapaxes(1, 2) & ~self.directed[members][:, None, None]
+            yield members, linked
 
 
 class OfNodes(Encoding):
@@ -315,28 +407,7 @@ def ranks_of_all(structures: Sequence[Structure]) -> Ids:
     return np.concatenate([*map(ranks, structures), np.zeros(0, dtype=np.int64)])
 
 
-def parts(graphs: Graphs, connected: bool) -> Iterator[tuple[Ids, Ids]]:
-    """Groups of b parts of c nodes each: connected ones, or whole structures.
-
-    Yields:
-        (b, c) nodes, numbered over all structures and ascending; (e, 3) edges: index of the part, index of the source
-        and of the target among its nodes.
-    """
-    label = _connected(graphs) if connected else graphs.graph
-    sizes = np.bincount(label)
-    nodes, first = np.argsort(label, kind="stable"), starts_of(sizes)
-    place = np.empty_like(nodes)
-    place[nodes] = np.arange(len(nodes)) - np.repeat(first[:-1], sizes)
-    of_edge = label[graphs.edges[:, 0]]
-    edges, counts = place[graphs.edges[np.argsort(of_edge, kind="stable")]], np.bincount(of_edge, minlength=len(sizes))
-    first_edge = starts_of(counts)
-    for group in groups(sizes):
-        members = nodes[first[group][:, None] + np.arange(sizes[group[0]])]
-        inside = edges[ranges(first_edge[group], counts[group])]
-        yield members, np.column_stack([np.repeat(np.arange(len(group)), counts[group]), inside])
-
-
-def adjacencies(edges: Ids, count: int, size: int, directed: bool = False) -> NDArray[np.bool_]:
+def adjacency_matrices(edges: Ids, count: int, size: int, directed: bool = False) -> NDArray[np.bool_]:
     """(count, size, size) whether an edge leads from one node of a part to another; from edges as above.
 
     Args:
@@ -351,99 +422,6 @@ def adjacencies(edges: Ids, count: int, size: int, directed: bool = False) -> ND
     if not directed:
         result[part, target, source] = True
     return result
-
-
-def squares(graphs: Graphs, directed: bool = False) -> Iterator[tuple[Ids, NDArray[np.bool_]]]:
-    """(b,) some structures of the same size, and (b, n, n) whether an edge leads from one node to another.
-
-    Without ``directed``, and in structures whose edges have no direction, edges lead in both.
-    """
-    for nodes, edges in parts(graphs, connected=False):
-        members = graphs.graph[nodes[:, 0]]
-        count, size = nodes.shape
-        linked = adjacencies(edges, count, size, directed)
-        if directed:
-            linked |= linked.swapaxes(1, 2) & ~graphs.directed[members][:, None, None]
-        yield members, linked
-
-
-def _connected(graphs: Graphs) -> Ids:
-    """(T,) the number of each node's connected part."""
-    total, (source, target) = int(graphs.start[-1]), graphs.edges.T
-    graph = csr_array((np.ones(len(source)), (source, target)), shape=(total, total))
-    label: Ids = connected_components(graph, directed=False)[1].astype(np.int64)
-    return label
-
-
-AHEAD, BACK = 1, 2
-"""Bits: an edge leads from the first node to the second, or from the second to the first."""
-
-
-def steps(graphs: Graphs, onward: bool = True, back: bool = False) -> csr_array:
-    """(T, T) with 1 where an edge leads from a node to another, or to itself; undirected edges lead both ways.
-
-    Args:
-        graphs: the structures.
-        onward: along edges.
-        back: against edges.
-    """
-    source, target = graphs.edges.T
-    both = ~np.repeat(graphs.directed, np.diff(graphs.edge_start))
-    mine, other = both | onward, both | back
-    ends = np.concatenate([source[mine], target[other]]), np.concatenate([target[mine], source[other]])
-    nodes = int(graphs.start[-1])
-    found = csr_array((np.ones(len(ends[0]), dtype=np.uint8), ends), shape=(nodes, nodes))
-    found.data[:] = 1  # it was the number of parallel edges
-    return found
-
-
-def links(graphs: Graphs) -> tuple[Ids, Ids, Array]:
-    """(e,) two different nodes that an edge joins, in ascending order, and which of :data:`AHEAD` and :data:`BACK`."""
-    ahead = steps(graphs)
-    both = csr_array(ahead * np.uint8(AHEAD) + ahead.T * np.uint8(BACK))
-    both.sort_indices()
-    first = np.repeat(np.arange(both.shape[0]), np.diff(both.indptr))
-    apart = np.flatnonzero(first != both.indices)
-    return first[apart], both.indices[apart].astype(np.int64), both.data[apart]
-
-
-def lists_of_units(graphs: Graphs, first: Ids, second: Ids) -> tuple[Ids, Ids]:
-    """From (e,) pairs of nodes to all (e', 2) pairs of their units, and (e',) the index of the pair of nodes."""
-    numbers = np.arange(len(first))
-    if graphs.owner is None:
-        return np.column_stack([first, second]), numbers
-    count = np.bincount(graphs.owner, minlength=int(graphs.start[-1]))
-    begin = np.cumsum(count) - count
-    which = np.repeat(numbers, count[first] * count[second])
-    inside = ranges(np.zeros_like(first), count[first] * count[second])
-    query, key = np.divmod(inside, count[second][which])
-    return np.column_stack([begin[first[which]] + query, begin[second[which]] + key]), which
-
-
-def pairs_inside(graphs: Graphs) -> Ids:
-    """(e, 2) the pairs of different units of the same node."""
-    if graphs.owner is None:
-        return np.zeros((0, 2), dtype=np.int64)
-    nodes = np.arange(int(graphs.start[-1]))
-    pairs, _ = lists_of_units(graphs, nodes, nodes)
-    different: Ids = pairs[pairs[:, 0] != pairs[:, 1]]
-    return different
-
-
-def listed(graphs: Graphs, pairs: Ids, values: Array, index: Array) -> Column:
-    """A column of (e, 2) distinct pairs of units, in the given order within each structure.
-
-    Args:
-        graphs: the structures.
-        pairs: of units, numbered over all structures.
-        values: distinct values.
-        index: (e,) which of them each pair has.
-    """
-    graph = graphs.unit_graph[pairs[:, 0]]
-    order = np.argsort(narrow(graph), kind="stable")
-    mine = pairs[order] - graphs.unit_start[graph[order], None]
-    starts = starts_of(np.bincount(graph, minlength=len(graphs.units)))
-    return Column(graphs.units, values, narrow(index)[order], starts, listed=mine)
 
 
 def finite(numbers: Array) -> tuple[int, int, bool]:
@@ -525,7 +503,7 @@ def column_of_integers(graphs: Graphs, numbers: Array, within: bool = True, also
         values = np.append(values, WITHIN + np.delete(np.arange(-most, most + 1), most))  # 0 is no other unit
         index = index.astype(_narrowest(values), copy=False)
         index[places] = offsets + first + most - (offsets > 0)
-    return Column(graphs.units, values, index.astype(_narrowest(values), copy=False), graphs.squares)
+    return Column(graphs.units, values, index.astype(_narrowest(values), copy=False), graphs.unit_pair_start)
 
 
 def _narrowest(values: Array) -> np.dtype[Any]:

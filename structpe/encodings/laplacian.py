@@ -16,7 +16,7 @@ from scipy.special import softmax
 
 from structpe.encodings.base import Column, Encoded, Encoding, check_matrices, check_sizes, flags
 from structpe.encodings.columns import groups
-from structpe.encodings.graphs import Graphs, adjacencies, of_units, parts, ranks, ranks_of_all
+from structpe.encodings.graphs import Graphs, adjacency_matrices, of_units, ranks, ranks_of_all
 from structpe.encodings.spectra import canonical_signs, eigenpairs, laplacians, lowest_dense, per_unit, plain_laplacians
 from structpe.errors import EncodingError
 from structpe.structure import Ids, Structure
@@ -352,7 +352,7 @@ class MagneticLaplacian(Encoding, name="magnetic-laplacian"):
     def many(self, structures: Sequence[Structure]) -> Column:
         graphs, rank = Graphs.of(structures), ranks_of_all(structures)
         result = np.empty((int(graphs.start[-1]), self.k, 3), dtype=np.float32)
-        for nodes, edges in parts(graphs, connected=False):
+        for nodes, edges in graphs.parts(connected=False):
             check_matrices(self, nodes.shape[1])
             leads = _leads(edges, nodes.shape[1], ~graphs.directed[graphs.graph[nodes[:, 0]]])
             charged = (leads != leads.swapaxes(1, 2)).any(axis=(1, 2)) & (self.q != 0)
@@ -363,7 +363,7 @@ class MagneticLaplacian(Encoding, name="magnetic-laplacian"):
         return per_unit(graphs, result)
 
     def _pairs(self, leads: NDArray[np.bool_], rank: Ids) -> NDArray[np.float32]:
-        """(b, c, k, 3) of (b, c, c) directed adjacencies, all or none with one-way edges; (b, c) ranks."""
+        """(b, c, k, 3) of (b, c, c) directed adjacency_matrices, all or none with one-way edges; (b, c) ranks."""
         b, c, _ = leads.shape
         joined = leads | leads.swapaxes(1, 2)
         matrices = (laplacians if self.normalised else plain_laplacians)(joined)
@@ -516,7 +516,7 @@ class TokenLaplacian(Encoding, name="token-laplacian"):
             b, m = len(members), int(counts[members[0]])
             edges = [found[i][2] for i in members]
             part = np.repeat(np.arange(b), [len(each) for each in edges])
-            matrices = laplacians(adjacencies(np.column_stack([part, np.concatenate(edges)]), b, m))
+            matrices = laplacians(adjacency_matrices(np.column_stack([part, np.concatenate(edges)]), b, m))
             vectors = lowest_dense(matrices, self.k)[1]
             # Nodes are in reading order here, which breaks ties of signs.
             signed = canonical_signs(vectors, np.broadcast_to(np.arange(m), (b, m)))

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from structpe.encodings.base import UNREACHABLE, Column, Encoded, Encoding, check_all_pairs, check_key, flags
 from structpe.encodings.columns import blocks, ranges, starts_of
-from structpe.encodings.graphs import Graphs, listed, of_units, places_by, ranks_of_all
+from structpe.encodings.graphs import Graphs, OfNodes, of_units, places_by, ranks_of_all
 from structpe.errors import EncodingError
 from structpe.structure import Ids, Structure
 
@@ -159,7 +159,7 @@ class Window(Encoding, name="window"):
         key, query = ranges(low, lengths), np.repeat(query, lengths)
         far = int(reach.max(initial=0))
         pairs = in_order[np.column_stack([query, key])]
-        return listed(graphs, pairs, np.arange(-far, far + 1), key - query + far)
+        return graphs.listed(pairs, np.arange(-far, far + 1), key - query + far)
 
     def _check_pairs(self, structures: Sequence[Structure], pairs: Ids, reach: Ids) -> None:
         for which in np.flatnonzero(pairs > _MOST_PAIRS)[:1]:
@@ -385,7 +385,7 @@ class Size(Encoding, name="size"):
 
 
 @dataclass(frozen=True)
-class UnitCount(Encoding, name="unit-count"):
+class UnitCount(OfNodes, name="unit-count"):
     """How many units the node of a unit has.
 
     c_u: the number of units of the node of unit u, itself included.
@@ -394,11 +394,6 @@ class UnitCount(Encoding, name="unit-count"):
     over its eigenvectors, does not change when a label is split into subwords.
     """
 
-    arity = 1
-
-    def many(self, structures: Sequence[Structure]) -> Column:
-        graphs = Graphs.of(structures)
-        count = np.ones(len(graphs.graph), dtype=np.int64)
-        if graphs.owner is not None:
-            count = np.bincount(graphs.owner, minlength=len(count))
-        return Column.of_units(graphs.units, graphs.of_units(count))
+    def of_nodes(self, graphs: Graphs, structures: Sequence[Structure]) -> Ids:
+        nodes = int(graphs.start[-1])
+        return np.ones(nodes, dtype=np.int64) if graphs.owner is None else np.bincount(graphs.owner, minlength=nodes)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from structpe.encodings.base import Column, Encoding, check_matrices, check_sizes
+from structpe.encodings.base import check_matrices, check_sizes
 from structpe.encodings.columns import groups, ranges
-from structpe.encodings.graphs import Graphs, ranks_of_all
+from structpe.encodings.graphs import Graphs, OfNodes, ranks_of_all
 from structpe.encodings.spectra import canonical_signs, lowest_dense
 from structpe.errors import EncodingError
 from structpe.structure import Ids, Structure
@@ -28,7 +28,7 @@ _FLAT = 1e-7  # a smaller deviation is a rounding error
 
 
 @dataclass(frozen=True)
-class Tabular(Encoding, name="tabular"):
+class Tabular(OfNodes, name="tabular"):
     """Lowest and highest eigenvectors of a weighted graph of columns, standardised to mean 0 and deviation 1.
 
     z-scores of the eigenvectors 2..k+1 and of the last k of L = I - D^-1/2 A D^-1/2: float32 (2 max_k).
@@ -53,7 +53,6 @@ class Tabular(Encoding, name="tabular"):
         EncodingError: ``max_k`` is too small, or a weight is not one number.
     """
 
-    arity = 1
     real = True
 
     max_k: int = 10
@@ -63,8 +62,8 @@ class Tabular(Encoding, name="tabular"):
         if self.max_k < 2:
             raise EncodingError(f"encoding {self.name!r}: the largest k is {self.max_k}; give 2 or more")
 
-    def many(self, structures: Sequence[Structure]) -> Column:
-        graphs, weights, rank = Graphs.of(structures), self._weights(structures), ranks_of_all(structures)
+    def of_nodes(self, graphs: Graphs, structures: Sequence[Structure]) -> NDArray[np.float32]:
+        weights, rank = self._weights(structures), ranks_of_all(structures)
         check_matrices(self, int(graphs.sizes.max(initial=0)))
         result = np.zeros((int(graphs.start[-1]), 2 * self.max_k), dtype=np.float32)
         for members in groups(graphs.sizes):
@@ -76,7 +75,7 @@ class Tabular(Encoding, name="tabular"):
                 columns = signed[same]
                 scores = _z(np.concatenate([columns[..., 1 : k + 1], columns[..., -k:]], axis=2))
                 result[nodes[same], : scores.shape[2]] = scores
-        return Column.of_units(graphs.units, graphs.of_units(result))
+        return result
 
     def _weights(self, structures: Sequence[Structure]) -> Floats:
         """(E,) of all edges."""

@@ -325,7 +325,7 @@ class LowestCommonAncestor(Encoding, name="lowest-common-ancestor"):
         up += down
         values, index = known(up, (most + 1) ** 2)
         steps = np.stack(np.divmod(values, most + 1), axis=1)
-        return Column(graphs.units, steps, graphs.pairs_of_units(index), graphs.squares)
+        return Column(graphs.units, steps, graphs.pairs_of_units(index), graphs.unit_pair_start)
 
 
 @dataclass(frozen=True)

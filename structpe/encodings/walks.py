@@ -26,7 +26,7 @@ from structpe.encodings.base import (
 )
 from structpe.encodings.columns import SPLIT, Column, groups, ranges, significant, starts_of, to_grid
 from structpe.encodings.compiled import compiled, fast
-from structpe.encodings.graphs import Graphs, OwnValues, column_of, ranks_of_all, squares
+from structpe.encodings.graphs import Graphs, OfNodes, OwnValues, column_of, ranks_of_all
 from structpe.errors import EncodingError
 from structpe.structure import Ids, Structure
 
@@ -299,7 +299,7 @@ _SECONDS = 1e-9
 
 
 @dataclass(frozen=True)
-class RandomWalk(Encoding, name="random-walk"):
+class RandomWalk(OfNodes, name="random-walk"):
     """Random walks: the probability of a return after 1, 2, ... steps.
 
     p_u = [(P)_uu, (P^2)_uu, ..., (P^steps)_uu] with P = D^-1 A: float32 (steps).
@@ -321,7 +321,6 @@ class RandomWalk(Encoding, name="random-walk"):
         minutes: time limit for one graph, by an estimate; does not change values.
     """
 
-    arity = 1
     real = True
 
     steps: int = 16
@@ -331,12 +330,7 @@ class RandomWalk(Encoding, name="random-walk"):
     def __post_init__(self) -> None:
         check_sizes(self, steps=self.steps, minutes=self.minutes)
 
-    def many(self, structures: Sequence[Structure]) -> Column:
-        graphs = Graphs.of(structures)
-        self._check_time(structures, graphs)
-        return Column.of_units(graphs.units, graphs.of_units(Walks.of(graphs, self.undirected).returns(self.steps)))
-
-    def _check_time(self, structures: Sequence[Structure], graphs: Graphs) -> None:
+    def of_nodes(self, graphs: Graphs, structures: Sequence[Structure]) -> Array:
         edges = np.diff(graphs.edge_start) * np.where(graphs.directed & (not self.undirected), 1, 2)
         minutes = _SECONDS / 60 * graphs.sizes * (graphs.sizes + edges) * self.steps
         for which in np.flatnonzero(minutes > self.minutes)[:1]:
@@ -347,6 +341,7 @@ class RandomWalk(Encoding, name="random-walk"):
                 f"{least} minutes, and {self.minutes} are allowed; take fewer steps, encode parts of the graph "
                 f"(structpe.transforms.subgraph), or give minutes: {least} to allow it",
             )
+        return Walks.of(graphs, self.undirected).returns(self.steps)
 
 
 @dataclass(frozen=True)
@@ -434,13 +429,13 @@ class PersonalizedPageRank(Encoding, name="personalized-pagerank"):
         graphs = Graphs.of(structures)
         found = OwnValues(graphs, np.array(float(UNREACHABLE)))
         most = np.inf if not self.threshold else -math.log(self.threshold)
-        for members, linked in squares(graphs, self.directed):
+        for members, linked in graphs.adjacencies(self.directed):
             rarity = self._rarity(linked)
             found.add(members, rarity, rarity <= most)
         return found.column()
 
     def _rarity(self, linked: NDArray[np.bool_]) -> NDArray[np.float64]:
-        """(b, n, n) of adjacencies (source, target)."""
+        """(b, n, n) of adjacency_matrices (source, target)."""
         walk = linked.swapaxes(1, 2) / np.maximum(linked.sum(axis=2), 1)[:, None]
         share = self.restart * np.linalg.inv(np.eye(linked.shape[1]) - (1 - self.restart) * walk)
         share = to_grid(share, _ERRORS * np.finfo(np.float64).eps / self.restart)
@@ -452,7 +447,7 @@ _SAME = 1e-9  # scores with a smaller relative difference are equal up to roundi
 
 
 @dataclass(frozen=True)
-class Intimacy(Encoding, name="intimacy"):
+class Intimacy(OfNodes, name="intimacy"):
     """Intimacy: the rank of a unit's node by its personalised PageRank from the root.
 
     rank(u): 1 + the number of nodes, except the root, with a higher intimacy to the root; 0 for the root.
@@ -472,31 +467,25 @@ class Intimacy(Encoding, name="intimacy"):
         EncodingError: the structure has no root, or c is not between 0 and 1.
     """
 
-    arity = 1
-
     restart: float = 0.15
 
     def __post_init__(self) -> None:
         if not 0 < self.restart < 1:
             raise EncodingError(f"encoding 'intimacy': restart is {self.restart}; give a probability between 0 and 1")
 
-    def many(self, structures: Sequence[Structure]) -> Column:
-        roots = np.array([self._root(each) for each in structures], dtype=np.int64)
-        graphs = Graphs.of(structures)
+    def of_nodes(self, graphs: Graphs, structures: Sequence[Structure]) -> Array:
+        for lacking in np.flatnonzero(graphs.roots < 0)[:1]:
+            message = "the structure has no root to be near to; give Structure(root=...)"
+            raise self.error(structures[lacking], message)
         check_matrices(self, int(graphs.sizes.max(initial=0)))
         result = np.empty(int(graphs.start[-1]), dtype=np.int64)
-        for members, linked in squares(graphs):
+        for members, linked in graphs.adjacencies():
             places = graphs.start[members][:, None] + np.arange(linked.shape[1])
-            result[places] = _ranks(self._scores(linked, roots[members]), roots[members])
-        return Column.of_units(graphs.units, graphs.of_units(result))
-
-    def _root(self, structure: Structure) -> int:
-        if structure.root is None:
-            raise self.error(structure, "the structure has no root to be near to; give Structure(root=...)")
-        return structure.root
+            result[places] = _ranks(self._scores(linked, graphs.roots[members]), graphs.roots[members])
+        return result
 
     def _scores(self, linked: NDArray[np.bool_], roots: Ids) -> Floats:
-        """(b, n) of (b, n, n) adjacencies."""
+        """(b, n) of (b, n, n) adjacency_matrices."""
         scale = np.maximum(linked.sum(axis=2), 1) ** -0.5
         walk = scale[:, :, None] * linked * scale[:, None]
         start = self.restart * (np.arange(linked.shape[1]) == roots[:, None])
@@ -563,7 +552,7 @@ class WalkKernel(Encoding, name="walk-kernel"):
             self._check_visits(structure)
         most = int(graphs.sizes.max(initial=0)) * self.walks * (self.length - 1)
         drawn, found = np.random.default_rng(self.seed).random(most), OwnValues(graphs, np.array(0.0))
-        for members, linked in squares(graphs):
+        for members, linked in graphs.adjacencies():
             size = linked.shape[1]
             order = np.argsort(rank[graphs.start[members][:, None] + np.arange(size)], axis=1)
             most = max(1, _VISITS // (size * self.walks * self.length))
@@ -641,7 +630,7 @@ class HopOverlap(Encoding, name="hop-overlap"):
         check_all_pairs(self, structures, self.hops**2)
         graphs = Graphs.of(structures)
         found = OwnValues(graphs, np.zeros(self.hops**2))
-        for members, linked in squares(graphs):
+        for members, linked in graphs.adjacencies():
             n = linked.shape[1]
             step, near = np.maximum(linked, np.eye(n)), [np.eye(n)[None]]
             for _ in range(self.hops):
