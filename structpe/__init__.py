@@ -3,7 +3,7 @@
 ::
 
     sentence = structpe.path(["a", "path", "graph"])              a structure, or structpe.read("file.amr")
-    where = Distance(limit=8)                                     from structpe.encodings
+    where = Distance(max_distance=8)                                     from structpe.encodings
     positions = structpe.encode([sentence], [where])              the values of the encoding for a batch
     model = structpe.build({"name": "t5", "encoding": "distance"}, structpe.Dims(width=64, heads=4, layers=2))
     terms = model.terms(model.prepare(positions), structpe.Site(layer=0))

@@ -74,7 +74,7 @@ NO_ENCODINGS: dict[str, Any] = {
     "number": [3],
     "nothing": [None],
     "none": None,
-    "option": [{"name": "distance", "limit": "3"}],
+    "option": [{"name": "distance", "max_distance": "3"}],
     "model": [build("t5", DIMS)],
 }
 

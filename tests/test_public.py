@@ -39,10 +39,10 @@ def test_the_example_of_the_docstring_runs() -> None:
     from structpe.encodings import Distance
 
     sentence = structpe.path(["a", "path", "graph"])
-    where = Distance(limit=8)
+    where = Distance(max_distance=8)
     positions = structpe.encode([sentence], [where])
     dims = structpe.Dims(width=64, heads=4, layers=2)
-    model = structpe.build({"name": "t5", "encoding": {"name": "distance", "limit": 8}}, dims)
+    model = structpe.build({"name": "t5", "encoding": {"name": "distance", "max_distance": 8}}, dims)
     terms = model.terms(model.prepare(positions), structpe.Site(layer=0))
     q, k, v = torch.randn(3, 1, 4, 3, 16)
     assert structpe.attend(q, k, v, terms).shape == (1, 4, 3, 16)

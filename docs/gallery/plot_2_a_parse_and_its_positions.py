@@ -26,5 +26,7 @@ positions = show(sentence, [SPRRelative(), BranchPath(depth=4, width=3)])
 # %%
 # Graformer has one number per head and distance, random before training. ``load`` shows those of a trained run.
 
-graformer = begin({"name": "graformer", "encoding": Distance(limit=4)}, structpe.Dims(64, 4, 1), lambda: [sentence])
+graformer = begin(
+    {"name": "graformer", "encoding": Distance(max_distance=4)}, structpe.Dims(64, 4, 1), lambda: [sentence]
+)
 heads = show(sentence, [graformer])

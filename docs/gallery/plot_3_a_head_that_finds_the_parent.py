@@ -32,7 +32,7 @@ wanted = labels.gather(1, parents.clamp(min=0))[:, 1:]  # the root has none
 # Queries and keys are zero and values are the labels, so the output is a mixture of labels with weights from the bias.
 
 torch.manual_seed(0)
-distance = Distance(limit=4)
+distance = Distance(max_distance=4)
 model = structpe.build({"name": "graformer", "encoding": distance}, structpe.Dims(width=LABELS, heads=1, layers=1))
 positions = structpe.encode(trees, [distance])
 q = k = torch.zeros(len(trees), 1, 12, LABELS)

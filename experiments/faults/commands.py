@@ -196,10 +196,8 @@ def _graphs(folder: Path) -> None:
 
 def _encode() -> int:
     chunks.STRUCTURES = SHARD
-    words = (
-        "encode inputs/graphs.txt --reader amr --encoding distance:limit=8 --encoding random-walk:steps=4 --out store"
-    )
-    return main(words.split())
+    words = "encode inputs/graphs.txt --reader amr --encoding distance:max_distance=8 --encoding random-walk:steps=4"
+    return main([*words.split(), "--out", "store"])
 
 
 def _encode_by_two() -> int:
@@ -208,7 +206,7 @@ def _encode_by_two() -> int:
     program.__dict__.pop("__file__", None)
     program.__spec__ = None
     chunks.STRUCTURES = SHARD
-    words = "encode inputs/graphs.txt --reader amr --encoding distance:limit=8 --out store --jobs 2"
+    words = "encode inputs/graphs.txt --reader amr --encoding distance:max_distance=8 --out store --jobs 2"
     return main(words.split())
 
 

@@ -104,13 +104,13 @@ training:
 POSITIONS = (
     "t5",
     "{name: t5, num_buckets: 16, encoding: distance}",
-    "{name: t5, encoding: {name: distance, limit: 8}}",
+    "{name: t5, encoding: {name: distance, max_distance: 8}}",
     "[sinusoidal, {name: graformer, max_distance: 3}]",
     "{name: learned, max_length: 100}",
 )
 ENCODED = (
-    "distance:limit=8",
-    '{"name": "distance", "limit": 8}',
+    "distance:max_distance=8",
+    '{"name": "distance", "max_distance": 8}',
     "random-walk:steps=4",
     "laplacian:size=3",
     "label-path:longest=3",

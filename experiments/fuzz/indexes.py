@@ -46,7 +46,7 @@ def _stored() -> dict[str, bytes]:
     """The files of a store of two structures."""
     structures = [Structure(("a", "b", "c"), [(0, 1), (1, 2)], name=name) for name in "xy"]
     with TemporaryDirectory() as folder:
-        store.write(Path(folder) / "a", structures, [build_encoding({"name": "distance", "limit": 3})])
+        store.write(Path(folder) / "a", structures, [build_encoding({"name": "distance", "max_distance": 3})])
         return {file.name: file.read_bytes() for file in (Path(folder) / "a").iterdir()}
 
 

@@ -52,9 +52,9 @@ SIZE, ENCODING, EDGES, ORDERED, BEYOND = range(1, 6)
 
 def beyond(encoding: Encoding, values: Tensor, size: int) -> int:
     """The whole number that stands for UNREACHABLE in a graph of this size: one more than any distance can be."""
-    limit = encoding.options().get("limit")
+    max_distance = encoding.options().get("max_distance")
     known = values[values != UNREACHABLE]
-    return max(size if limit is None else limit + 1, int(known.abs().max()) + 1 if known.numel() else 0)
+    return max(size if max_distance is None else max_distance + 1, int(known.abs().max()) + 1 if known.numel() else 0)
 
 
 def marked(values: Tensor, number: int) -> Tensor:

@@ -2,7 +2,7 @@
 
 ::
 
-    transform = AddEncoding("random-walk", Distance(limit=8))        # pe_random_walk (n, k), pe_distance (n n,)
+    transform = AddEncoding("random-walk", Distance(max_distance=8))        # pe_random_walk (n, k), pe_distance (n n,)
     batch = next(iter(DataLoader(transform.many(graphs, store="encoded", jobs=4), batch_size=32)))
     handle = inject(model, position)                                 # into its GPSConv or TransformerConv layers
     with handle.reading(batch):
@@ -134,8 +134,8 @@ class AddEncoding(Transform):
     | what each was made from | ``pe_NAME_of`` (n, 6), for :func:`positions`, which makes what position models read |
 
     A pair without a path, UNREACHABLE elsewhere in structpe, has one more than the largest distance that there can be:
-    limit + 1, or without a limit the number of nodes; real numbers are infinite. ``many`` encodes a list at once, which
-    is faster.
+    max_distance + 1, or without max_distance the number of nodes; real numbers are infinite. ``many`` encodes a list at
+    once, which is faster.
 
     PyG takes values of nodes along when nodes are numbered otherwise or left out, and they stay those of the graph that
     was encoded. It does not know of pairs: add encodings of pairs after what changes nodes or edges, as the last of a

@@ -271,7 +271,7 @@ def parse_encoding(text: str) -> dict[str, Any]:
         return {"name": name, **{key: parse_yaml(value, f"--encoding {text!r}") for key, _, value in pairs}}
     described = parse_yaml(text, f"--encoding {text!r}")  # YAML includes JSON
     if not isinstance(described, dict) or not isinstance(described.get("name"), str):
-        raise UsageError(f'--encoding {text!r} has no name; write it as {{"name": "distance", "limit": 8}}')
+        raise UsageError(f'--encoding {text!r} has no name; write it as {{"name": "distance", "max_distance": 8}}')
     return described
 
 

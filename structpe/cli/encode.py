@@ -34,8 +34,8 @@ class Encode(Command, name="encode"):
 
     example = (
         "structpe encode datasets/amr_sample/train.txt --reader amr --graph levi \\\n"
-        "    --encoding distance:limit=8 --encoding random-walk:steps=4 --out runs/encoded\n"
-        'structpe encode train.conllu --encoding \'{"name": "distance", "limit": 8}\' --out encoded\n'
+        "    --encoding distance:max_distance=8 --encoding random-walk:steps=4 --out runs/encoded\n"
+        'structpe encode train.conllu --encoding \'{"name": "distance", "max_distance": 8}\' --out encoded\n'
         "structpe encode train.conllu --option graph=enhanced --encoding distance --jobs 4 --out enhanced"
     )
 

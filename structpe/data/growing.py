@@ -97,11 +97,11 @@ class Matrix:
         return self._numbers[:size, :size]
 
 
-def clipped(distances: NDArray[np.int64], limit: int | None) -> NDArray[np.int64]:
-    """Distances of at most the limit, to either side; UNREACHABLE remains."""
-    if limit is None:
+def clipped(distances: NDArray[np.int64], max_distance: int | None) -> NDArray[np.int64]:
+    """Distances clipped to ``max_distance``, to either side; UNREACHABLE remains."""
+    if max_distance is None:
         return distances
-    return np.where(distances == UNREACHABLE, distances, distances.clip(-limit, limit))
+    return np.where(distances == UNREACHABLE, distances, distances.clip(-max_distance, max_distance))
 
 
 def unknown_encoding(encoding: Encoding, structure: str, known: Sequence[type[Encoding]]) -> EncodingError:
@@ -236,7 +236,7 @@ class GrowingGraph:
         lengths = (self._along if signed else self._apart).of(self.size)
         to, fro = lengths[there], lengths[back]
         found = np.where(np.minimum(to, fro) == _UNREACHED, UNREACHABLE, np.where(to <= fro, to, -fro))
-        return clipped(found, encoding.limit)
+        return clipped(found, encoding.max_distance)
 
 
 def _grown(matrix: Matrix, new: int, sources: Sequence[int], targets: Sequence[int]) -> Ids:
@@ -362,10 +362,10 @@ class GrowingTree:
         apart, depth = self._apart.of(self.size)[query, key], np.array(self._depth)
         above = self._above.of(self.size)
         if isinstance(encoding, UndirectedDistance):
-            return clipped(apart, encoding.limit)
+            return clipped(apart, encoding.max_distance)
         below, related = depth[key] - depth[query], above[query, key] | above[key, query]
         if isinstance(encoding, Distance):
-            return clipped(np.where(related, below, UNREACHABLE), encoding.limit)
+            return clipped(np.where(related, below, UNREACHABLE), encoding.max_distance)
         if isinstance(encoding, SPRRelative):
             found: Ids = np.where(related, -below, np.sign(query - key) * (depth[query] + depth[key]))
             return found
@@ -401,7 +401,7 @@ class GrowingTree:
         down_of, depth = self._steps_down(encoding), np.array(self._depth)
         meet = depth[query] - up
         length = up + depth[key] - meet
-        most = int(length.max()) if encoding.limit is None else min(encoding.limit, int(length.max()))
+        most = int(length.max()) if encoding.max_length is None else min(encoding.max_length, int(length.max()))
         step, up = np.arange(max(most, 1)), up[:, None]
         rising, falling = depth[query][:, None] - 1 - step, meet[:, None] + step - up
         deepest = self.size - 1
@@ -410,8 +410,8 @@ class GrowingTree:
         symbols = np.where(step < up, symbols, down_of[key[:, None], falling.clip(0, deepest)])
         symbols = np.where(step < length[:, None], symbols, -1)
         symbols[length == 0, 0] = SELF
-        if encoding.longer == "symbol" and encoding.limit is not None:
-            symbols[length > encoding.limit] = np.where(step == 0, TOO_LONG, -1)
+        if encoding.longer == "symbol" and encoding.max_length is not None:
+            symbols[length > encoding.max_length] = np.where(step == 0, TOO_LONG, -1)
         return symbols
 
     def _steps_down(self, encoding: LabelPath) -> Ids:

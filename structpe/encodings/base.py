@@ -15,7 +15,6 @@ defines ``one`` and not ``many``.
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from functools import wraps
@@ -138,7 +137,7 @@ def _many(method: Callable[..., Any], kind: type, column: type) -> Callable[...,
     def many(self: Encoding, structures: Sequence[Structure]) -> Any:
         found: Any = method(self, structures)
         right = isinstance(found, column)
-        if not right or len(found) != len(structures):
+        if not right or len(found.sizes) != len(structures):
             made = f"one of {len(found)}" if right else type(found).__name__
             raise EncodingError(
                 f"encoding {self.name!r}: many must return a Column of the {len(structures)} structures, such as "
@@ -228,8 +227,8 @@ ENCODINGS: Registry[type[Encoding]] = Registry("structpe.encodings", "encoding",
 class Encoding(metaclass=Checked):
     """The base of all encodings; hashable, so that an encoding can be a key of a cache.
 
-    A subclass is a frozen dataclass with a ``name``, an ``arity`` and the method :meth:`one`. It may also define
-    :meth:`many` if it can encode a list of structures faster; both must agree.
+    A subclass is a frozen dataclass with a ``name``, an ``arity`` and the method :meth:`one`, or :meth:`many` if it can
+    encode a list of structures faster. Each follows from the other; if a class defines both, they must agree.
     """
 
     name: ClassVar[str]
@@ -277,13 +276,15 @@ class Encoding(metaclass=Checked):
         del structure
         return self.arity == 2 and not self.sparse
 
-    @abstractmethod
     def one(self, structure: Structure) -> Encoded:
         """Encode one structure, per unit.
 
         Raises:
             EncodingError: the structure lacks what the encoding needs (an order, a root, a tree).
         """
+        if type(self).many is Encoding.many:
+            raise EncodingError(f"encoding {self.name!r} defines neither one nor many; define one(self, structure)")
+        return _checked(self, structure, self.many([structure])[0], Encoded)
 
     def many(self, structures: Sequence[Structure]) -> Column:
         """Encode a list of structures to one column, whose parts equal ``self.one(s)`` for each of them."""
@@ -320,14 +321,15 @@ class Encoding(metaclass=Checked):
         return error.at(structure.name) if structure.name else error
 
 
-def check_limit(encoding: Encoding, limit: int | None, what: str = "the limit") -> None:
-    """Check that a limit, such as that of a length, is None, or 1 or more.
+def check_limits(encoding: Encoding, **limits: int | None) -> None:
+    """Check that limits, options by name, are None, or 1 or more.
 
     Raises:
-        EncodingError: it is less than 1.
+        EncodingError: a limit is less than 1.
     """
-    if limit is not None and limit < 1:
-        raise EncodingError(f"encoding {encoding.name!r}: {what} is {limit}; give 1 or more, or None for no limit")
+    for name, limit in limits.items():
+        if limit is not None and limit < 1:
+            raise EncodingError(f"encoding {encoding.name!r}: {name} is {limit}; give 1 or more, or None for no limit")
 
 
 def check_sizes(encoding: Encoding, **sizes: int) -> None:

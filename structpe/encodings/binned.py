@@ -125,9 +125,6 @@ class Binned(Encoding, name="binned"):
         if self.of.arity != 2 or self.of.sparse:
             raise EncodingError(f"encoding {self.name!r} needs one number for each pair; {self.of.name!r} has none")
 
-    def one(self, structure: Structure) -> Encoded:
-        return self.many([structure])[0]
-
     def many(self, structures: Sequence[Structure]) -> Column:
         check_all_pairs(self, structures)
         found = zip(structures, self.of.many(structures), strict=True)

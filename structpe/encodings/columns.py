@@ -28,6 +28,7 @@ __all__ = [
     "as_items",
     "blocks",
     "distinct",
+    "groups",
     "halves",
     "interleave",
     "is_half",
@@ -75,6 +76,14 @@ def blocks(widths: Ids, cells: int) -> Iterator[slice]:
         last = max(first + 1, int(np.searchsorted(ends, before + cells, side="right")))
         yield slice(first, last)
         first = last
+
+
+def groups(sizes: Ids, cells: int = 1 << 22) -> Iterator[Ids]:
+    """Structures of one size, as many at a time as have so many cells in their square matrices; one at the least."""
+    for size in np.unique(sizes).tolist():
+        same, most = np.flatnonzero(sizes == size), max(1, cells // size**2)
+        for first in range(0, len(same), most):
+            yield same[first : first + most]
 
 
 def scatter(result: Array, starts: Ids, parts: Array) -> None:
@@ -304,12 +313,12 @@ class Column:
     @classmethod
     def of_units(cls, sizes: Array, values: Array) -> Self:
         """From (N, ...) values of the units of all structures."""
-        return cls(sizes, values, None, _starts(sizes))
+        return cls(sizes, values, None, starts_of(sizes))
 
     @classmethod
     def of_pairs(cls, sizes: Array, values: Array, index: Array) -> Self:
         """From (R, ...) values, and the flat index of all pairs of units of all structures."""
-        return cls(sizes, values, narrow(index), _starts(np.square(sizes)))
+        return cls(sizes, values, narrow(index), starts_of(np.square(sizes)))
 
     @classmethod
     def of(cls, encoded: Sequence[Encoded], encoding: Encoding | None = None) -> Self:
@@ -334,8 +343,8 @@ class Column:
         if encoded[0].listed is not None:
             index = np.concatenate([where[each] for where, each in zip(places, indices, strict=True)])
             listed = np.concatenate([each.listed for each in encoded if each.listed is not None])
-            return cls(sizes, table, narrow(index), _starts([len(each) for each in indices]), listed=listed)
-        starts, row_starts = _starts([each.size for each in indices]), _starts([len(where) for where in places])
+            return cls(sizes, table, narrow(index), starts_of([len(each) for each in indices]), listed=listed)
+        starts, row_starts = starts_of([each.size for each in indices]), starts_of([len(where) for where in places])
         index = np.concatenate([each.reshape(-1) for each in indices])
         return cls(sizes, table, index, starts, narrow(np.concatenate(places)), row_starts)
 
@@ -356,10 +365,11 @@ class Column:
         sizes = np.concatenate([column.sizes for column in columns])
         if columns[0].index is None:
             return cls.of_units(sizes, np.concatenate([column.values for column in columns]))
-        starts, indices = _starts(np.concatenate([np.diff(column.starts) for column in columns])), _indices(columns)
+        starts = starts_of(np.concatenate([np.diff(column.starts) for column in columns]))
+        indices = [column.index for column in columns if column.index is not None]
         search = encoding is None or not encoding.real
         if not search and all(column.rows is None and column.row_starts is not None for column in columns):
-            row_starts = _starts(np.concatenate([column._counts() for column in columns]))
+            row_starts = starts_of(np.concatenate([column._counts() for column in columns]))
             table = np.concatenate(same_shape([column.values for column in columns]))
             return cls(sizes, table, narrow(np.concatenate(indices)), starts, None, row_starts)
         table, places = distinct([column.values for column in columns], search=search)
@@ -368,7 +378,7 @@ class Column:
             index = narrow(_through(places, indices, len(table)))
             return cls(sizes, table, index, starts, listed=np.concatenate(listed) if listed else None)
         rows = narrow(_through(places, [column._used() for column in columns], len(table)))
-        row_starts = _starts(np.concatenate([column._counts() for column in columns]))
+        row_starts = starts_of(np.concatenate([column._counts() for column in columns]))
         return cls(sizes, table, narrow(np.concatenate(indices)), starts, rows, row_starts)
 
     def _used(self) -> Array:
@@ -386,12 +396,13 @@ class Column:
         return len(self.sizes)
 
     def __iter__(self) -> Iterator[Encoded]:
-        return map(self.__getitem__, range(len(self)))
+        return map(self.__getitem__, range(len(self.sizes)))
 
     def __getitem__(self, item: int) -> Encoded:
-        if not -len(self) <= item < len(self):
-            raise IndexError(f"structure {item} of {len(self)}")
-        item %= len(self)
+        count = len(self.sizes)
+        if not -count <= item < count:
+            raise IndexError(f"structure {item} of {count}")
+        item %= count
         mine, units = slice(self.starts[item], self.starts[item + 1]), int(self.sizes[item])
         if self.index is None:
             return Encoded(self.values[mine])
@@ -413,16 +424,12 @@ class Column:
         return f"Column({len(self)} structures, {self.sizes.sum():,} units, {len(self.values):,} values)"
 
 
-def _indices(columns: Sequence[Column]) -> list[Array]:
-    return [column.index for column in columns if column.index is not None]
-
-
 def _through(places: Sequence[Array], indices: Sequence[Array], rows: int) -> Array:
     """The indices of several tables, one after the other, as an index into ``rows`` rows where theirs went.
 
     It is written once, in its own narrow type: as eight bytes each, it would take many times what it is.
     """
-    ends = _starts([len(index) for index in indices])
+    ends = starts_of([len(index) for index in indices])
     result = np.empty(int(ends[-1]), dtype=np.min_scalar_type(max(rows - 1, 0)))
     for first, last, where, index in zip(ends, ends[1:], places, indices, strict=False):
         same = np.array_equal(where, np.arange(len(where)))  # as whole numbers of a range mostly are
@@ -463,13 +470,12 @@ def distinct(values: Sequence[Array], search: bool = True) -> tuple[Array, list[
 def same_shape(values: Sequence[Array]) -> list[Array]:
     """Pad values, such as label paths, with -1 so that all rows have the same shape."""
     shape = tuple(np.max([v.shape[1:] for v in values], axis=0).tolist()) if values[0].ndim > 1 else ()
-    return [v if v.shape[1:] == shape else _padded(v, shape) for v in values]
-
-
-def _padded(values: Array, shape: tuple[int, ...]) -> Array:
-    result = np.full((len(values), *shape), -1, dtype=values.dtype)
-    result[tuple(map(slice, values.shape))] = values
-    return result
+    padded = list(values)
+    for number, rows in enumerate(values):
+        if rows.shape[1:] != shape:
+            padded[number] = np.full((len(rows), *shape), -1, dtype=rows.dtype)
+            padded[number][tuple(map(slice, rows.shape))] = rows
+    return padded
 
 
 def as_items(rows: Array) -> Array:
@@ -478,11 +484,6 @@ def as_items(rows: Array) -> Array:
         return rows
     flat = np.ascontiguousarray(rows.reshape(len(rows), -1))
     return flat.view(np.dtype((np.void, flat.itemsize * flat.shape[1]))).reshape(-1)
-
-
-def _starts(lengths: Any) -> NDArray[np.int64]:
-    """Where each of consecutive parts of these lengths begins, and the end."""
-    return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
 
 
 Floats = NDArray[np.float64]

@@ -348,9 +348,6 @@ class Euclidean(Encoding, name="euclidean"):
     def fit(self, structures: Sequence[Structure]) -> Euclidean:
         return replace(self, labels=tuple(sorted({label for s in structures for label in s.nodes})))
 
-    def one(self, structure: Structure) -> Encoded:
-        return self.many([structure])[0]
-
     def many(self, structures: Sequence[Structure]) -> Column:
         check_all_pairs(self, structures)  # before the coordinates are read, which may be missing
         places = [self._places(structure) for structure in structures]

@@ -9,11 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from structpe.encodings.base import UNREACHABLE, Column, Encoded, Encoding, check_all_pairs, check_matrices
+from structpe.encodings.base import UNREACHABLE, Column, Encoding, check_all_pairs, check_matrices
 from structpe.encodings.columns import to_grid
-from structpe.encodings.components import adjacencies, parts, squares
-from structpe.encodings.graphs import Graphs, OwnValues
-from structpe.encodings.spectra import lowest_dense, per_unit, plain_laplacians
+from structpe.encodings.graphs import Graphs, OfNodes, OwnValues, adjacency_matrices
+from structpe.encodings.spectra import lowest_dense, plain_laplacians
 from structpe.errors import EncodingError
 from structpe.structure import Structure
 
@@ -53,16 +52,12 @@ class Resistance(Encoding, name="resistance"):
     version = 2
     codes = ("unreachable",)
 
-    def one(self, structure: Structure) -> Encoded:
-        return self.many([structure])[0]
-
     def many(self, structures: Sequence[Structure]) -> Column:
         check_all_pairs(self, structures)
         graphs = Graphs.of(structures)
         found = OwnValues(graphs, np.array(float(UNREACHABLE)))
-        for members, linked in squares(graphs):
-            ohms, there = _ohms(linked)
-            found.add(members, ohms.reshape(len(members), -1), there.reshape(len(members), -1))
+        for members, linked in graphs.adjacencies():
+            found.add(members, *_ohms(linked))
         return found.column()
 
 
@@ -82,7 +77,7 @@ def _ohms(linked: NDArray[np.bool_]) -> tuple[Floats, NDArray[np.bool_]]:
 
 
 @dataclass(frozen=True)
-class HeatKernel(Encoding, name="heat-kernel"):
+class HeatKernel(OfNodes, name="heat-kernel"):
     """Diffusion of heat: how much remains at its node after some time.
 
     h_u(t) = sum over j with lambda_j >= 1e-8 of exp(-t lambda_j) v_uj^2, for each time t: float32 (times).
@@ -96,7 +91,6 @@ class HeatKernel(Encoding, name="heat-kernel"):
         times: t, each above 0.
     """
 
-    arity = 1
     real = True
 
     times: tuple[float, ...] = tuple(range(1, 17))
@@ -105,22 +99,18 @@ class HeatKernel(Encoding, name="heat-kernel"):
         if not self.times or not all(0 < time < math.inf for time in self.times):
             raise EncodingError(f"encoding {self.name!r}: times are {self.times}; give one or more, each above 0")
 
-    def one(self, structure: Structure) -> Encoded:
-        return self.many([structure])[0]
-
-    def many(self, structures: Sequence[Structure]) -> Column:
-        graphs = Graphs.of(structures)
+    def of_nodes(self, graphs: Graphs, structures: Sequence[Structure]) -> NDArray[np.float32]:
         result = np.zeros((int(graphs.start[-1]), len(self.times)), dtype=np.float32)
-        for nodes, edges in parts(graphs, connected=True):
+        for nodes, edges in graphs.parts(connected=True):
             check_matrices(self, nodes.shape[1])
-            values, vectors = lowest_dense(plain_laplacians(adjacencies(edges, *nodes.shape)), nodes.shape[1])
+            values, vectors = lowest_dense(plain_laplacians(adjacency_matrices(edges, *nodes.shape)), nodes.shape[1])
             decay = np.exp(-values[..., None] * np.array(self.times)) * (values >= _ZERO)[..., None]
             result[nodes] = np.square(vectors) @ decay
-        return per_unit(graphs, result)
+        return result
 
 
 @dataclass(frozen=True)
-class Electrostatic(Encoding, name="electrostatic"):
+class Electrostatic(OfNodes, name="electrostatic"):
     """Electrostatic potentials between a node and all nodes, in both directions.
 
     Ten statistics of E_ij = G_ij - G_jj, with G the pseudo-inverse of L = D - A: float32 (10).
@@ -142,25 +132,20 @@ class Electrostatic(Encoding, name="electrostatic"):
     left out. A full decomposition takes cubic time in the number of nodes.
     """
 
-    arity = 1
     real = True
 
-    def one(self, structure: Structure) -> Encoded:
-        return self.many([structure])[0]
-
-    def many(self, structures: Sequence[Structure]) -> Column:
-        graphs = Graphs.of(structures)
+    def of_nodes(self, graphs: Graphs, structures: Sequence[Structure]) -> NDArray[np.float32]:
         result = np.zeros((int(graphs.start[-1]), 10), dtype=np.float32)
-        for nodes, edges in parts(graphs, connected=False):
+        for nodes, edges in graphs.parts(connected=False):
             check_matrices(self, nodes.shape[1])
-            linked = adjacencies(edges, *nodes.shape)
+            linked = adjacency_matrices(edges, *nodes.shape)
             linked[:, np.arange(nodes.shape[1]), np.arange(nodes.shape[1])] = False
             result[nodes] = _statistics(linked)
-        return per_unit(graphs, result)
+        return result
 
 
 def _statistics(linked: NDArray[np.bool_]) -> Floats:
-    """(b, c, 10) of the (b, c, c) adjacencies without loops."""
+    """(b, c, 10) of the (b, c, c) adjacency_matrices without loops."""
     laplacian = plain_laplacians(linked)
     values, vectors = lowest_dense(laplacian, laplacian.shape[-1])
     inverse = np.where(values > _ZERO, 1 / np.maximum(values, _ZERO), 0.0)

@@ -16,12 +16,11 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
 from structpe.encodings import bfs as bfs_module
-from structpe.encodings.base import WITHIN, Column, Encoded, Encoding, check_all_pairs, check_limit, check_matrices
+from structpe.encodings.base import WITHIN, Column, Encoding, check_all_pairs, check_matrices
 from structpe.encodings.bfs import STEPS, by_bits
 from structpe.encodings.columns import interleave, ranges, scatter, starts_of
 from structpe.encodings.compiled import fast
-from structpe.encodings.components import links, listed, lists_of_units, pairs_inside, steps
-from structpe.encodings.graphs import Graphs, below_top, clipped, column_of_integers, finite
+from structpe.encodings.graphs import Graphs, Limited, OfNodes, below_top, clipped, column_of_integers, finite
 from structpe.structure import Ids, Structure
 
 __all__ = [
@@ -286,8 +285,44 @@ def _no_neighbours(steps: csr_array) -> NDArray[np.bool_]:
     return chosen
 
 
+class _Shortest(Limited):
+    """Encodings of shortest paths, whose values depend on the offset only where a structure is a plain sequence.
+
+    Raises:
+        EncodingError: more than 20,000 nodes or units, unless the structure is a plain sequence.
+    """
+
+    arity = 2
+    causal = True
+    codes = ("unreachable", "within")
+    along: ClassVar[bool]
+    """Whether paths follow the direction of edges."""
+
+    def quadratic(self, structure: Structure) -> bool:
+        return not Graphs.of([structure]).lines[0]
+
+    def many(self, structures: Sequence[Structure]) -> Column:
+        graphs = Graphs.of(structures)
+        lines = graphs.lines & (graphs.sizes > 1)  # of one node, both forms of an index are the same
+        others = graphs.only(~lines)
+        check_matrices(self, others.most)
+        lengths = clipped(signed(others) if self.along else shortest(others, directed=False), self.max_distance)
+        if not lines.any():
+            return column_of_integers(others, lengths)
+        widths = 2 * graphs.sizes[lines] - 1
+        offsets = clipped(ranges(1 - graphs.sizes[lines], widths), self.max_distance)
+        offsets = np.where(np.repeat(graphs.directed[lines] & self.along, widths), offsets, np.abs(offsets))
+        column = column_of_integers(others, lengths, also=offsets)
+        assert column.index is not None
+        starts = starts_of(np.where(lines, 2 * graphs.sizes - 1, np.square(graphs.units)))
+        index = np.empty(int(starts[-1]), dtype=column.index.dtype)
+        interleave(index, starts, lines, column.index)
+        interleave(index, starts, ~lines, offsets - column.values[0])
+        return replace(column, sizes=graphs.units, index=index, starts=starts)
+
+
 @dataclass(frozen=True)
-class Distance(Encoding, name="distance"):
+class Distance(_Shortest, name="distance"):
     """Signed shortest-path distances, along the edges (Graformer).
 
     r: signed length of the shortest path between the nodes of query t and key s (survey, eq. 31; Schmitt 2021).
@@ -303,33 +338,14 @@ class Distance(Encoding, name="distance"):
     edges count as one, and self-loops do not count.
 
     Args:
-        limit: D_max, the largest distance; longer ones are clipped to it. None for no limit.
-
-    Raises:
-        EncodingError: more than 20,000 nodes or units, unless the structure is a plain sequence.
+        max_distance: D_max, the largest distance; longer ones are clipped to it. None for no limit.
     """
 
-    arity = 2
-    causal = True
-    codes = ("unreachable", "within")
-
-    limit: int | None = None
-
-    def __post_init__(self) -> None:
-        check_limit(self, self.limit)
-
-    def quadratic(self, structure: Structure) -> bool:
-        return not is_path(structure)
-
-    def one(self, structure: Structure) -> Encoded:
-        return self.many([structure])[0]
-
-    def many(self, structures: Sequence[Structure]) -> Column:
-        return _column(self, structures, along=True)
+    along = True
 
 
 @dataclass(frozen=True)
-class UndirectedDistance(Encoding, name="undirected-distance"):
+class UndirectedDistance(_Shortest, name="undirected-distance"):
     """Shortest-path distances that ignore directions.
 
     d: length of the shortest path between the nodes of two units, ignoring directions.
@@ -337,60 +353,13 @@ class UndirectedDistance(Encoding, name="undirected-distance"):
     Units of one node have ``WITHIN + k`` and pairs without a path ``UNREACHABLE``, as in :class:`Distance`.
 
     Args:
-        limit: the largest distance; longer ones are clipped to it. None for no limit.
-
-    Raises:
-        EncodingError: more than 20,000 nodes or units, unless the structure is a plain sequence.
+        max_distance: the largest distance; longer ones are clipped to it. None for no limit.
     """
 
-    arity = 2
-    causal = True
-    codes = ("unreachable", "within")
-
-    limit: int | None = None
-
-    def __post_init__(self) -> None:
-        check_limit(self, self.limit)
-
-    def quadratic(self, structure: Structure) -> bool:
-        return not is_path(structure)
-
-    def one(self, structure: Structure) -> Encoded:
-        return self.many([structure])[0]
-
-    def many(self, structures: Sequence[Structure]) -> Column:
-        return _column(self, structures, along=False)
+    along = False
 
 
-def is_path(structure: Structure) -> bool:
-    """Whether the nodes are a path in their order, and each is one unit: a plain sequence."""
-    nodes = np.arange(structure.size)
-    edges = np.column_stack([nodes[:-1], nodes[1:]])
-    return np.array_equal(structure.edges, edges) and np.array_equal(structure.unit_owner, nodes)
-
-
-def _column(encoding: Distance | UndirectedDistance, structures: Sequence[Structure], along: bool) -> Column:
-    graphs = Graphs.of(structures)
-    lines = graphs.lines & (graphs.sizes > 1)  # of one node, both forms of an index are the same
-    others = graphs.only(~lines)
-    check_matrices(encoding, others.most)
-    lengths = clipped(signed(others) if along else shortest(others, directed=False), encoding.limit)
-    if not lines.any():
-        return column_of_integers(others, lengths)
-    # Those of plain sequences depend on the offset only.
-    widths = 2 * graphs.sizes[lines] - 1
-    offsets = clipped(ranges(1 - graphs.sizes[lines], widths), encoding.limit)
-    offsets = np.where(np.repeat(graphs.directed[lines] & along, widths), offsets, np.abs(offsets))
-    column = column_of_integers(others, lengths, also=offsets)
-    assert column.index is not None
-    starts = starts_of(np.where(lines, 2 * graphs.sizes - 1, np.square(graphs.units)))
-    index = np.empty(int(starts[-1]), dtype=column.index.dtype)
-    interleave(index, starts, lines, column.index)
-    interleave(index, starts, ~lines, offsets - column.values[0])
-    return replace(column, sizes=graphs.units, index=index, starts=starts)
-
-
-_SELF = 4
+_SELF = 4  # the value of a unit and itself; those of edges are below
 
 
 @dataclass(frozen=True)
@@ -415,25 +384,19 @@ class Adjacency(Encoding, name="adjacency"):
     causal = True
     codes = ("within",)
 
-    def one(self, structure: Structure) -> Encoded:
-        return self.many([structure])[0]
-
     def many(self, structures: Sequence[Structure]) -> Column:
         check_all_pairs(self, structures)
         graphs = Graphs.of(structures)
         places, offsets = graphs.inside()
         inner, which = np.unique(offsets, return_inverse=True)
         index = np.zeros(int(graphs.pair_start[-1]), dtype=np.min_scalar_type(_SELF + len(inner)))
-        first, second, directions = links(graphs)
+        first, second, directions = graphs.links()
         index[graphs.pairs_at(first, second)] = directions
         nodes = np.arange(int(graphs.start[-1]))
         index[graphs.pairs_at(nodes, nodes)] = _SELF
         of_units = graphs.pairs_of_units(index)
         of_units[places] = _SELF + 1 + which
         return Column.of_pairs(graphs.units, np.concatenate([np.arange(_SELF + 1), WITHIN + inner]), of_units)
-
-
-_ITSELF = 4
 
 
 @dataclass(frozen=True)
@@ -463,28 +426,23 @@ class Neighbours(Encoding, name="neighbours"):
 
     itself: bool = False
 
-    def one(self, structure: Structure) -> Encoded:
-        return self.many([structure])[0]
-
     def many(self, structures: Sequence[Structure]) -> Column:
         graphs = Graphs.of(structures)
-        first, second, directions = links(graphs)
-        joined, which = lists_of_units(graphs, first, second)
+        first, second, directions = graphs.links()
+        joined, which = graphs.lists_of_units(first, second)
         itself = np.full(int(graphs.start[-1]), self.itself)
         itself[graphs.edges[graphs.edges[:, 0] == graphs.edges[:, 1], 0]] = True
-        alone, inside = np.flatnonzero(graphs.of_units(itself)), pairs_inside(graphs)
+        alone, inside = np.flatnonzero(graphs.of_units(itself)), graphs.pairs_inside()
         inner, number = np.unique(inside[:, 1] - inside[:, 0], return_inverse=True)
-        return listed(
-            graphs,
+        return graphs.listed(
             np.concatenate([joined, np.column_stack([alone, alone]), inside]),
-            np.concatenate([np.arange(1, _ITSELF + 1), WITHIN + inner]),
-            np.concatenate([directions[which].astype(np.int64), np.full(len(alone), _ITSELF), _ITSELF + 1 + number])
-            - 1,
+            np.concatenate([np.arange(1, _SELF + 1), WITHIN + inner]),
+            np.concatenate([directions[which].astype(np.int64), np.full(len(alone), _SELF), _SELF + 1 + number]) - 1,
         )
 
 
 @dataclass(frozen=True)
-class Degree(Encoding, name="degree"):
+class Degree(OfNodes, name="degree"):
     """The degree of each node.
 
     deg(u): number of nodes to which edges of the unit's node lead (``out``), from which they come (``in``), or both.
@@ -496,14 +454,8 @@ class Degree(Encoding, name="degree"):
         direction: which edges count: ``out``, ``in`` or ``both``.
     """
 
-    arity = 1
-
     direction: Literal["out", "in", "both"] = "both"
 
-    def one(self, structure: Structure) -> Encoded:
-        return self.many([structure])[0]
-
-    def many(self, structures: Sequence[Structure]) -> Column:
-        graphs = Graphs.of(structures)
-        there = steps(graphs, onward=self.direction != "in", back=self.direction != "out")
-        return Column.of_units(graphs.units, graphs.of_units(np.diff(there.indptr).astype(np.int64)))
+    def of_nodes(self, graphs: Graphs, structures: Sequence[Structure]) -> Ids:
+        there = graphs.steps(onward=self.direction != "in", back=self.direction != "out")
+        return np.diff(there.indptr).astype(np.int64)

@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from structpe.encodings.base import Column, Encoded, Encoding, check_sizes, flags
+from structpe.encodings.base import Column, Encoding, check_sizes, flags
 from structpe.encodings.columns import ranges, starts_of
-from structpe.encodings.components import listed, lists_of_units, pairs_inside
 from structpe.encodings.graphs import Graphs, ranks_of_all
 from structpe.encodings.label_path_search import labels_of
 from structpe.errors import EncodingError
@@ -187,9 +186,6 @@ class Expander(Encoding, name="expander"):
     def fit(self, structures: Sequence[Structure]) -> Expander:
         return replace(self, labels=labels_of(structures))
 
-    def one(self, structure: Structure) -> Encoded:
-        return self.many([structure])[0]
-
     def many(self, structures: Sequence[Structure]) -> Column:
         graphs = Graphs.of(structures)
         marked = [np.zeros(0, dtype=np.bool_), *(flags(self, each, "virtual") for each in structures)]
@@ -233,15 +229,15 @@ class Expander(Encoding, name="expander"):
 
     def _of_units(self, graphs: Graphs, typed: Ids) -> Column:
         own = typed[:, 0] == typed[:, 1]
-        between, which = lists_of_units(graphs, *typed[~own, :2].T)
+        between, which = graphs.lists_of_units(*typed[~own, :2].T)
         loops = np.full(int(graphs.start[-1]), _ITSELF if self.itself else -1)
         loops[typed[own, 0]] = typed[own, 2]
         of_units = graphs.of_units(loops)
-        alone, inner = np.flatnonzero(of_units >= 0), pairs_inside(graphs)
+        alone, inner = np.flatnonzero(of_units >= 0), graphs.pairs_inside()
         types, index = np.unique(
             np.concatenate([typed[~own, 2][which], of_units[alone], np.full(len(inner), _WITHIN)]), return_inverse=True
         )
-        return listed(graphs, np.concatenate([between, np.column_stack([alone, alone]), inner]), types, index)
+        return graphs.listed(np.concatenate([between, np.column_stack([alone, alone]), inner]), types, index)
 
 
 def _first_of_each_pair(typed: Ids, nodes: int, types: int) -> Ids:

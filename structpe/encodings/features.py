@@ -91,9 +91,6 @@ class Words(Encoding, name="words"):
     def fit(self, structures: Sequence[Structure]) -> Words:
         return replace(self, texts=tuple(sorted({text for s in structures for text in s.unit_texts})))
 
-    def one(self, structure: Structure) -> Encoded:
-        return self.many([structure])[0]
-
     def many(self, structures: Sequence[Structure]) -> Column:
         if not self.texts and structures:
             raise self.error(

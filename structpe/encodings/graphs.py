@@ -6,6 +6,7 @@ structure after the other. Shapes: g structures, T nodes, U units, E edges, P pa
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -14,16 +15,23 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
 
 from structpe.computed import computed
-from structpe.encodings.base import UNREACHABLE, WITHIN
-from structpe.encodings.columns import Column, blocks, joined, narrow, ranges, starts_of
+from structpe.encodings.base import UNREACHABLE, WITHIN, Encoding, check_limits
+from structpe.encodings.columns import Column, blocks, groups, joined, narrow, ranges, starts_of
 from structpe.encodings.tree_pairs import Rooted, Ways
 from structpe.structure import Ids, Structure
 
 __all__ = [
+    "AHEAD",
+    "BACK",
     "Graphs",
+    "Limited",
+    "OfNodes",
     "OwnValues",
+    "adjacency_matrices",
     "below_top",
     "clipped",
     "column_of",
@@ -36,13 +44,16 @@ __all__ = [
     "places_by",
     "ranks",
     "ranks_of_all",
-    "within",
 ]
 
 
 Array = NDArray[Any]
 
 _CELLS = 1 << 20  # of a block of rows, which bounds the memory that the index of its pairs takes
+_BLOCK = 1 << 20
+
+AHEAD, BACK = 1, 2
+"""Bits: an edge leads from the first node to the second, or from the second to the first."""
 
 _once: ContextVar[dict[int, tuple[Sequence[Structure], Graphs]] | None] = ContextVar("_once", default=None)
 
@@ -181,7 +192,7 @@ class Graphs:
         return starts_of(np.square(self.sizes))
 
     @computed
-    def squares(self) -> Ids:
+    def unit_pair_start(self) -> Ids:
         """(g + 1,) the first pair of units of each structure, and Q."""
         return self.pair_start if self.owner is None else starts_of(np.square(self.units))
 
@@ -237,32 +248,142 @@ class Graphs:
 
     def inside(self) -> tuple[Ids, Ids]:
         """The pairs of different units of one node: their places among the Q pairs of units, and s - t of (t, s)."""
+        query, key = self.pairs_inside().T
+        graph = self.unit_graph[query]
+        first = self.unit_start[graph]
+        return self.unit_pair_start[graph] + (query - first) * self.units[graph] + key - first, key - query
+
+    def steps(self, onward: bool = True, back: bool = False) -> csr_array:
+        """(T, T) with 1 where an edge leads from a node to another, or to itself; undirected edges lead both ways.
+
+        Args:
+            onward: along edges.
+            back: against edges.
+        """
+        source, target = self.edges.T
+        both = ~np.repeat(self.directed, np.diff(self.edge_start))
+        mine, other = both | onward, both | back
+        ends = np.concatenate([source[mine], target[other]]), np.concatenate([target[mine], source[other]])
+        nodes = int(self.start[-1])
+        found = csr_array((np.ones(len(ends[0]), dtype=np.uint8), ends), shape=(nodes, nodes))
+        found.data[:] = 1  # it was the number of parallel edges
+        return found
+
+    def links(self) -> tuple[Ids, Ids, Array]:
+        """(e,) two different nodes that an edge joins, ascending, and which of :data:`AHEAD` and :data:`BACK`."""
+        ahead = self.steps()
+        both = csr_array(ahead * np.uint8(AHEAD) + ahead.T * np.uint8(BACK))
+        both.sort_indices()
+        first = np.repeat(np.arange(both.shape[0]), np.diff(both.indptr))
+        apart = np.flatnonzero(first != both.indices)
+        return first[apart], both.indices[apart].astype(np.int64), both.data[apart]
+
+    def lists_of_units(self, first: Ids, second: Ids) -> tuple[Ids, Ids]:
+        """From (e,) pairs of nodes to all (e', 2) pairs of their units, and (e',) the index of the pair of nodes."""
+        numbers = np.arange(len(first))
         if self.owner is None:
-            return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+            return np.column_stack([first, second]), numbers
         count = np.bincount(self.owner, minlength=int(self.start[-1]))
-        first = np.cumsum(count) - count
-        query = np.repeat(np.arange(len(self.owner)), count[self.owner])
-        key = ranges(first[self.owner], count[self.owner])
-        query, key = query[query != key], key[query != key]
-        graph = self.graph[self.owner[query]]
-        place = starts_of(np.square(self.units))[graph] + (query - self.unit_start[graph]) * self.units[graph]
-        return place + key - self.unit_start[graph], key - query
+        begin = np.cumsum(count) - count
+        which = np.repeat(numbers, count[first] * count[second])
+        inside = ranges(np.zeros_like(first), count[first] * count[second])
+        query, key = np.divmod(inside, count[second][which])
+        return np.column_stack([begin[first[which]] + query, begin[second[which]] + key]), which
+
+    def pairs_inside(self) -> Ids:
+        """(e, 2) the pairs of different units of the same node."""
+        if self.owner is None:
+            return np.zeros((0, 2), dtype=np.int64)
+        nodes = np.arange(int(self.start[-1]))
+        pairs, _ = self.lists_of_units(nodes, nodes)
+        different: Ids = pairs[pairs[:, 0] != pairs[:, 1]]
+        return different
+
+    def listed(self, pairs: Ids, values: Array, index: Array) -> Column:
+        """A column of (e, 2) distinct pairs of units, in the given order within each structure.
+
+        Args:
+            pairs: of units, numbered over all structures.
+            values: distinct values.
+            index: (e,) which of them each pair has.
+        """
+        graph = self.unit_graph[pairs[:, 0]]
+        order = np.argsort(narrow(graph), kind="stable")
+        mine = pairs[order] - self.unit_start[graph[order], None]
+        starts = starts_of(np.bincount(graph, minlength=len(self.units)))
+        return Column(self.units, values, narrow(index)[order], starts, listed=mine)
+
+    def parts(self, connected: bool) -> Iterator[tuple[Ids, Ids]]:
+        """Groups of b parts of c nodes each: connected ones, or whole structures.
+
+        Yields:
+            (b, c) nodes, numbered over all structures and ascending; (e, 3) edges: index of the part, index of the
+            source and of the target among its nodes.
+        """
+        label = self.graph
+        if connected:
+            label = connected_components(self.steps(), directed=False)[1].astype(np.int64)
+        sizes = np.bincount(label)
+        nodes, first = np.argsort(label, kind="stable"), starts_of(sizes)
+        place = np.empty_like(nodes)
+        place[nodes] = np.arange(len(nodes)) - np.repeat(first[:-1], sizes)
+        of_edge = label[self.edges[:, 0]]
+        edges = place[self.edges[np.argsort(of_edge, kind="stable")]]
+        counts = np.bincount(of_edge, minlength=len(sizes))
+        first_edge = starts_of(counts)
+        for group in groups(sizes):
+            members = nodes[first[group][:, None] + np.arange(sizes[group[0]])]
+            inside = edges[ranges(first_edge[group], counts[group])]
+            yield members, np.column_stack([np.repeat(np.arange(len(group)), counts[group]), inside])
+
+    def adjacencies(self, directed: bool = False) -> Iterator[tuple[Ids, NDArray[np.bool_]]]:
+        """(b,) some structures of the same size, and (b, n, n) whether an edge leads from one node to another.
+
+        Without ``directed``, and in structures whose edges have no direction, edges lead in both.
+        """
+        for nodes, edges in self.parts(connected=False):
+            members = self.graph[nodes[:, 0]]
+            count, size = nodes.shape
+            linked = adjacency_matrices(edges, count, size, directed)
+            if directed:
+                linked |= linked.swapaxes(1, 2) & ~self.directed[members][:, None, None]
+            yield members, linked
+
+
+class OfNodes(Encoding):
+    """Encodings of nodes: each unit has the value of its node."""
+
+    arity = 1
+
+    @abstractmethod
+    def of_nodes(self, graphs: Graphs, structures: Sequence[Structure]) -> Array:
+        """(T, ...) the values of the nodes of all structures, which are also given one by one."""
+
+    def many(self, structures: Sequence[Structure]) -> Column:
+        graphs = Graphs.of(structures)
+        return Column.of_units(graphs.units, graphs.of_units(self.of_nodes(graphs, structures)))
+
+
+@dataclass(frozen=True)
+class Limited(Encoding):
+    """Encodings of distances up to a largest one.
+
+    Args:
+        max_distance: the largest distance, 1 or more; None for no limit.
+
+    Raises:
+        EncodingError: ``max_distance`` is below 1.
+    """
+
+    max_distance: int | None = None
+
+    def __post_init__(self) -> None:
+        check_limits(self, max_distance=self.max_distance)
 
 
 def of_units(structure: Structure, nodes: NDArray[Any]) -> NDArray[Any]:
     """From values per node to values per unit: each unit has the value of its node."""
     return nodes if structure.owner is None else nodes[structure.owner]
-
-
-def within(structure: Structure, nodes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """From values per pair of nodes to values per pair of units: two units of one node have ``WITHIN + k``."""
-    if structure.owner is None:
-        return nodes
-    owner = structure.owner
-    places = np.arange(len(owner))
-    offset = places[None, :] - places[:, None]
-    same = (owner[:, None] == owner[None, :]) & (offset != 0)
-    return np.where(same, WITHIN + offset, nodes[owner[:, None], owner[None, :]])
 
 
 def places_by(structure: Structure, rank: NDArray[Any]) -> Ids:
@@ -286,7 +407,21 @@ def ranks_of_all(structures: Sequence[Structure]) -> Ids:
     return np.concatenate([*map(ranks, structures), np.zeros(0, dtype=np.int64)])
 
 
-_BLOCK = 1 << 20
+def adjacency_matrices(edges: Ids, count: int, size: int, directed: bool = False) -> NDArray[np.bool_]:
+    """(count, size, size) whether an edge leads from one node of a part to another; from edges as above.
+
+    Args:
+        edges: of the parts.
+        count: how many parts.
+        size: of each.
+        directed: whether an edge joins two nodes in its own direction only.
+    """
+    result = np.zeros((count, size, size), dtype=np.bool_)
+    part, source, target = edges.T
+    result[part, source, target] = True
+    if not directed:
+        result[part, target, source] = True
+    return result
 
 
 def finite(numbers: Array) -> tuple[int, int, bool]:
@@ -368,7 +503,7 @@ def column_of_integers(graphs: Graphs, numbers: Array, within: bool = True, also
         values = np.append(values, WITHIN + np.delete(np.arange(-most, most + 1), most))  # 0 is no other unit
         index = index.astype(_narrowest(values), copy=False)
         index[places] = offsets + first + most - (offsets > 0)
-    return Column(graphs.units, values, index.astype(_narrowest(values), copy=False), graphs.squares)
+    return Column(graphs.units, values, index.astype(_narrowest(values), copy=False), graphs.unit_pair_start)
 
 
 def _narrowest(values: Array) -> np.dtype[Any]:
@@ -393,15 +528,16 @@ class OwnValues:
 
         Args:
             members: (b,) which structures.
-            values: (b, n n, ...) of their pairs of nodes.
-            there: (b, n n) which pairs have a value of their own.
+            values: (b, n, n, ...) of their pairs of nodes.
+            there: (b, n, n) which pairs have a value of their own.
         """
+        there = there.reshape(len(members), -1)
         pairs = there.shape[1]
         number = np.cumsum(there, axis=1, dtype=np.uint32)
         counts = number[:, -1:].copy()
         number -= 1
         np.copyto(number, counts, where=~there)
-        kept = values.reshape(-1, *values.shape[2:])
+        kept = values.reshape(-1, *values.shape[3:])
         kept = kept if there.all() else kept.take(np.flatnonzero(there), axis=0)
         first = 0
         for each, graph, count in zip(number, members.tolist(), counts[:, 0].tolist(), strict=True):

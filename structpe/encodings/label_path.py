@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from structpe.computed import computed
-from structpe.encodings.base import Column, Encoded, Encoding, check_all_pairs, check_limit, check_sizes
+from structpe.encodings.base import Column, Encoded, Encoding, check_all_pairs, check_limits, check_sizes
 from structpe.encodings.columns import narrow
 from structpe.encodings.graphs import Graphs
 from structpe.encodings.label_path_search import FIRST_STEP, UNKNOWN, Paths, Walks, labels_of, search, walk
@@ -39,7 +39,7 @@ class LabelPath(Encoding, name="label-path"):
         0               a step with a label that is not in ``labels``
         1               the whole path from a node to itself, or between units of one node
         2               no path
-        3               a whole path that is longer than the limit, with ``longer="symbol"``
+        3               a whole path that is longer than ``max_length``, with ``longer="symbol"``
         4 + 2i, 5 + 2i  a step down, up an edge with label i
 
     Of several shortest paths those with the smallest sequences of symbols are kept, in that order, so that the choice
@@ -48,8 +48,8 @@ class LabelPath(Encoding, name="label-path"):
 
     Args:
         labels: the known labels; :meth:`fit` finds them.
-        limit: number of steps up to which a path is kept whole; None for no limit.
-        longer: how longer paths are represented: by their first ``limit`` steps (``cut``) or symbol 3 (``symbol``).
+        max_length: number of steps up to which a path is kept whole; None for no limit.
+        longer: how longer paths are represented: by their first steps (``cut``) or by symbol 3 (``symbol``).
         paths: k, the largest number of shortest paths of a pair. Values have shape (r, L) for k = 1, else (r, k, L).
 
     Raises:
@@ -61,13 +61,13 @@ class LabelPath(Encoding, name="label-path"):
     ragged = True
 
     labels: tuple[str, ...] = ()
-    limit: int | None = None
+    max_length: int | None = None
     longer: Literal["cut", "symbol"] = "cut"
     paths: int = 1
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "labels", tuple(self.labels))
-        check_limit(self, self.limit)
+        check_limits(self, max_length=self.max_length)
         if self.paths < 1:
             raise EncodingError(f"encoding 'label-path': paths is {self.paths}; give 1 or more, the most per pair")
         check_sizes(self, paths=self.paths)
@@ -80,18 +80,15 @@ class LabelPath(Encoding, name="label-path"):
     def fit(self, structures: Sequence[Structure]) -> LabelPath:
         return replace(self, labels=labels_of(structures))
 
-    def one(self, structure: Structure) -> Encoded:
-        return self.many([structure])[0]
-
     def many(self, structures: Sequence[Structure]) -> Column:
         check_all_pairs(self, structures, self.paths)
         _check_fitted(self, self.labels, structures)
         numbers = {label: i for i, label in enumerate(self.labels)}
         if self.paths == 1:
             graphs = Graphs.of(structures)
-            found = search(graphs, structures, numbers, self.limit, self.longer == "cut")
+            found = search(graphs, structures, numbers, self.max_length, self.longer == "cut")
             return Column.of_pairs(graphs.units, found.table, found.index)
-        walks = walk(structures, numbers, self.limit, self.longer == "cut", self.paths)
+        walks = walk(structures, numbers, self.max_length, self.longer == "cut", self.paths)
         return Column.of([self._sets(s, rows, walks) for s, rows in zip(structures, walks.rows, strict=True)], self)
 
     def _sets(self, structure: Structure, rows: Ids, walks: Walks) -> Encoded:
@@ -119,8 +116,8 @@ class PathToken(Encoding, name="path-token"):
 
     Args:
         tokens: the known paths; :meth:`fit` finds them.
-        limit: number of steps after which a path is cut; None for no limit.
-        most: how many paths :meth:`fit` keeps, the most frequent ones; the authors' vocabulary has 5,000. None for all.
+        max_length: number of steps after which a path is cut; None for no limit.
+        max_tokens: how many paths :meth:`fit` keeps, the most frequent ones; 5,000 in the authors' code. None for all.
 
     Raises:
         EncodingError: the structure has edges, but no path is known.
@@ -130,14 +127,12 @@ class PathToken(Encoding, name="path-token"):
     causal = True
 
     tokens: tuple[str, ...] = ()
-    limit: int | None = None
-    most: int | None = 5000
+    max_length: int | None = None
+    max_tokens: int | None = 5000
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "tokens", tuple(self.tokens))
-        check_limit(self, self.limit)
-        if self.most is not None and self.most < 1:
-            raise EncodingError(f"encoding 'path-token': most is {self.most}; give 1 or more, or None for all paths")
+        check_limits(self, max_length=self.max_length, max_tokens=self.max_tokens)
 
     @property
     def size(self) -> int:
@@ -148,23 +143,20 @@ class PathToken(Encoding, name="path-token"):
         check_all_pairs(self, structures)
         times: Counter[str] = Counter()
         for some in _some(structures):
-            found, labels = _search(replace(Graphs.of(some), owner=None), some, self.limit)
+            found, labels = _search(replace(Graphs.of(some), owner=None), some, self.max_length)
             often = np.bincount(found.index, minlength=len(found.table)).tolist()
             for word, number in zip(_words(found, labels), often, strict=True):
                 times[word] += number
         del times[_SELF], times[_UNREACHED]
         ranked = sorted(times, key=lambda word: (-times[word], word))
-        return replace(self, tokens=tuple(sorted(ranked[: self.most])))
-
-    def one(self, structure: Structure) -> Encoded:
-        return self.many([structure])[0]
+        return replace(self, tokens=tuple(sorted(ranked[: self.max_tokens])))
 
     def many(self, structures: Sequence[Structure]) -> Column:
         check_all_pairs(self, structures)
         _check_fitted(self, self.tokens, structures)
         values, parts = np.arange(self.size), [np.zeros(0, dtype=np.min_scalar_type(self.size - 1))]
         for some in _some(structures):
-            found, labels = _search(Graphs.of(some), some, self.limit)
+            found, labels = _search(Graphs.of(some), some, self.max_length)
             numbers = np.array([self._numbers.get(word, UNKNOWN) for word in _words(found, labels)])
             parts.append(numbers.astype(parts[0].dtype)[found.index])
         used = np.zeros(self.size, dtype=np.bool_)
@@ -188,10 +180,10 @@ def _some(structures: Sequence[Structure]) -> Iterator[Sequence[Structure]]:
         yield structures[first : first + _TOGETHER]
 
 
-def _search(graphs: Graphs, structures: Sequence[Structure], limit: int | None) -> tuple[Paths, tuple[str, ...]]:
+def _search(graphs: Graphs, structures: Sequence[Structure], max_length: int | None) -> tuple[Paths, tuple[str, ...]]:
     """The path of each pair, by the labels that these structures have."""
     labels = labels_of(structures)
-    return search(graphs, structures, {label: i for i, label in enumerate(labels)}, limit, True), labels
+    return search(graphs, structures, {label: i for i, label in enumerate(labels)}, max_length, True), labels
 
 
 def _words(paths: Paths, labels: Sequence[str]) -> Iterator[str]:

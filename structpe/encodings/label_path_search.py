@@ -67,7 +67,9 @@ def labels_of(structures: Sequence[Structure]) -> tuple[str, ...]:
     return tuple(sorted(found))
 
 
-def walk(structures: Sequence[Structure], labels: Mapping[str, int], limit: int | None, cut: bool, most: int) -> Walks:
+def walk(
+    structures: Sequence[Structure], labels: Mapping[str, int], max_length: int | None, cut: bool, most: int
+) -> Walks:
     """The label sequences of the shortest paths between all pairs of nodes.
 
     A breadth-first search from all nodes of all structures at once. Of the shortest paths of a pair, those with the
@@ -76,8 +78,8 @@ def walk(structures: Sequence[Structure], labels: Mapping[str, int], limit: int 
     Args:
         structures: the graphs.
         labels: number of each known label.
-        limit: length of the longest path that is kept whole.
-        cut: whether to cut longer paths after ``limit`` steps; otherwise they are the path "too long".
+        max_length: length of the longest path that is kept whole.
+        cut: whether to cut longer paths after ``max_length`` steps; otherwise they are the path "too long".
         most: largest number of paths per pair. Paths through different nodes count separately, even if their labels
             are the same.
 
@@ -91,9 +93,9 @@ def walk(structures: Sequence[Structure], labels: Mapping[str, int], limit: int 
     tables: list[Ids] = []
     rows[front.pair, 0] = 0
     for length in count(1):
-        if limit is not None and length == limit + 1 and not cut:
+        if max_length is not None and length == max_length + 1 and not cut:
             front, first, most = _Front(front.node, front.pair, front.pair * 0, front.place), TOO_LONG - SELF, 1
-        front, keys = graph.step(front, most, limit is None or length <= limit)
+        front, keys = graph.step(front, most, max_length is None or length <= max_length)
         if not len(front.node):
             return Walks(_stack(tables), graph.split(rows))
         if keys is not None:
@@ -190,7 +192,7 @@ def check_memory(paths: int, length: int) -> None:
     if paths * length > _MOST:
         raise EncodingError(
             f"the shortest paths have {paths:,} different sequences of labels, of up to {length} steps and more, which "
-            f"do not fit into memory; give a limit of the number of steps, such as limit=8, or smaller graphs"
+            f"do not fit into memory; shorten the paths, for example with max_length=8, or give smaller graphs"
         )
 
 
@@ -260,7 +262,7 @@ class _Found:
 
 
 def search(
-    graphs: Graphs, structures: Sequence[Structure], labels: Mapping[str, int], limit: int | None, cut: bool
+    graphs: Graphs, structures: Sequence[Structure], labels: Mapping[str, int], max_length: int | None, cut: bool
 ) -> Paths:
     """Of the shortest paths of each pair, the smallest sequence of symbols; see :class:`structpe.encodings.LabelPath`.
 
@@ -268,8 +270,8 @@ def search(
         graphs: the structures.
         structures: the same, with their labels.
         labels: number of each known label.
-        limit: length of the longest path that is kept whole.
-        cut: whether to cut longer paths after ``limit`` steps; otherwise they are the path "too long".
+        max_length: length of the longest path that is kept whole.
+        cut: whether to cut longer paths after ``max_length`` steps; otherwise they are the path "too long".
 
     Raises:
         EncodingError: the sequences would not fit into memory.
@@ -277,7 +279,7 @@ def search(
     if not structures:
         return Paths(np.zeros((0, 1), dtype=np.int8), np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.uint8))
     steps = _Steps.of(graphs, _symbols(structures, labels), FIRST_STEP + 2 * len(labels))
-    longest = int(graphs.sizes.max()) if limit is None else limit
+    longest = int(graphs.sizes.max()) if max_length is None else max_length
     found = [_compiled(graphs, steps, longest, cut)] if fast() else [*_in_parts(graphs, steps, longest, cut)]
     indices, tries = [each.index for each in found], [each.trie for each in found]
     del found

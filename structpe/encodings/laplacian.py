@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from structpe.encodings.base import Column, Encoded, Encoding, check_matrices, check_sizes, flags
-from structpe.encodings.components import adjacencies, groups, parts
-from structpe.encodings.graphs import Graphs, of_units, ranks, ranks_of_all
+from structpe.encodings.columns import groups
+from structpe.encodings.graphs import Graphs, adjacency_matrices, of_units, ranks, ranks_of_all
 from structpe.encodings.spectra import canonical_signs, eigenpairs, laplacians, lowest_dense, per_unit, plain_laplacians
 from structpe.errors import EncodingError
 from structpe.structure import Ids, Structure
@@ -150,9 +150,6 @@ class Laplacian(Encoding, name="laplacian"):
     def __post_init__(self) -> None:
         _check(self)
 
-    def one(self, structure: Structure) -> Encoded:
-        return self.many([structure])[0]
-
     def many(self, structures: Sequence[Structure]) -> Column:
         graphs = Graphs.of(structures)
         result = np.zeros((int(graphs.start[-1]), self.k), dtype=np.float32)
@@ -209,9 +206,6 @@ class Eigenvalues(Encoding, name="eigenvalues"):
 
     def __post_init__(self) -> None:
         _check(self)
-
-    def one(self, structure: Structure) -> Encoded:
-        return self.many([structure])[0]
 
     def many(self, structures: Sequence[Structure]) -> Column:
         graphs = Graphs.of(structures)
@@ -280,9 +274,6 @@ class Eigenpairs(Encoding, name="eigenpairs"):
                 f"encoding {self.name!r}: k must be 1 or more and skip 0 or more; they are k {self.k}, skip {self.skip}"
             )
         check_sizes(self, k=self.k, minutes=self.minutes)
-
-    def one(self, structure: Structure) -> Encoded:
-        return self.many([structure])[0]
 
     def many(self, structures: Sequence[Structure]) -> Column:
         graphs = Graphs.of(structures)
@@ -358,13 +349,10 @@ class MagneticLaplacian(Encoding, name="magnetic-laplacian"):
         if not math.isfinite(self.q):
             raise EncodingError(f"encoding {self.name!r}: q is {self.q}; give a finite number")
 
-    def one(self, structure: Structure) -> Encoded:
-        return self.many([structure])[0]
-
     def many(self, structures: Sequence[Structure]) -> Column:
         graphs, rank = Graphs.of(structures), ranks_of_all(structures)
         result = np.empty((int(graphs.start[-1]), self.k, 3), dtype=np.float32)
-        for nodes, edges in parts(graphs, connected=False):
+        for nodes, edges in graphs.parts(connected=False):
             check_matrices(self, nodes.shape[1])
             leads = _leads(edges, nodes.shape[1], ~graphs.directed[graphs.graph[nodes[:, 0]]])
             charged = (leads != leads.swapaxes(1, 2)).any(axis=(1, 2)) & (self.q != 0)
@@ -375,7 +363,7 @@ class MagneticLaplacian(Encoding, name="magnetic-laplacian"):
         return per_unit(graphs, result)
 
     def _pairs(self, leads: NDArray[np.bool_], rank: Ids) -> NDArray[np.float32]:
-        """(b, c, k, 3) of (b, c, c) directed adjacencies, all or none with one-way edges; (b, c) ranks."""
+        """(b, c, k, 3) of (b, c, c) directed adjacency_matrices, all or none with one-way edges; (b, c) ranks."""
         b, c, _ = leads.shape
         joined = leads | leads.swapaxes(1, 2)
         matrices = (laplacians if self.normalised else plain_laplacians)(joined)
@@ -519,9 +507,6 @@ class TokenLaplacian(Encoding, name="token-laplacian"):
     def __post_init__(self) -> None:
         check_sizes(self, k=self.k)
 
-    def one(self, structure: Structure) -> Encoded:
-        return self.many([structure])[0]
-
     def many(self, structures: Sequence[Structure]) -> Column:
         found = [endpoints(self, each) for each in structures]
         counts = np.array([len(nodes) for nodes, _, _ in found], dtype=np.int64)
@@ -531,7 +516,7 @@ class TokenLaplacian(Encoding, name="token-laplacian"):
             b, m = len(members), int(counts[members[0]])
             edges = [found[i][2] for i in members]
             part = np.repeat(np.arange(b), [len(each) for each in edges])
-            matrices = laplacians(adjacencies(np.column_stack([part, np.concatenate(edges)]), b, m))
+            matrices = laplacians(adjacency_matrices(np.column_stack([part, np.concatenate(edges)]), b, m))
             vectors = lowest_dense(matrices, self.k)[1]
             # Nodes are in reading order here, which breaks ties of signs.
             signed = canonical_signs(vectors, np.broadcast_to(np.arange(m), (b, m)))

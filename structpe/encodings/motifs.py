@@ -11,9 +11,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from structpe.encodings.base import Column, Encoded, Encoding, check_matrices
-from structpe.encodings.components import squares
-from structpe.encodings.graphs import Graphs
+from structpe.encodings.base import check_matrices
+from structpe.encodings.graphs import Graphs, OfNodes
 from structpe.errors import EncodingError
 from structpe.structure import Structure
 
@@ -126,7 +125,7 @@ _DIAMONDS = (((0, 1), (0, 2), (0, 3), (1, 2), (2, 3)), ((0, 1), (0, 2), (1, 2), 
 
 
 @dataclass(frozen=True)
-class Motifs(Encoding, name="motifs"):
+class Motifs(OfNodes, name="motifs"):
     """Motifs: in how many ways small graphs can be laid on the graph so that their root is at a node.
 
     [number of homomorphisms of F into the graph that map the root of F to u, for each motif F]: float64.
@@ -151,7 +150,6 @@ class Motifs(Encoding, name="motifs"):
             n, as ``clique-5`` does; or more nodes than memory has room for, 20,000 in general.
     """
 
-    arity = 1
     real = True
 
     motifs: tuple[str | Motif, ...] = (*(f"cycle-{k}" for k in range(3, 9)), *_DIAMONDS)
@@ -165,15 +163,12 @@ class Motifs(Encoding, name="motifs"):
         for each, edges in zip(given, self._all(), strict=True):
             _check(each, edges)
 
-    def one(self, structure: Structure) -> Encoded:
-        return self.many([structure])[0]
-
-    def many(self, structures: Sequence[Structure]) -> Column:
-        graphs, motifs = Graphs.of(structures), self._all()
+    def of_nodes(self, graphs: Graphs, structures: Sequence[Structure]) -> Floats:
+        motifs = self._all()
         most, widest = int(graphs.sizes.max(initial=0)), max(map(width, motifs))
         check_matrices(self, most, most if widest == _WIDEST else 1)
         counts = np.empty((int(graphs.start[-1]), len(motifs)), dtype=np.float64)
-        for members, linked in squares(graphs):
+        for members, linked in graphs.adjacencies():
             n = linked.shape[1]
             block = max(1, _CELLS // n**widest)
             for first in range(0, len(members), block):
@@ -182,7 +177,7 @@ class Motifs(Encoding, name="motifs"):
                 nodes = graphs.start[members[first : first + block]][:, None] + np.arange(n)
                 for i, edges in enumerate(motifs):
                     counts[nodes, i] = rooted_counts(edges, adjacency, weights)
-        return Column.of_units(graphs.units, graphs.of_units(counts))
+        return counts
 
     def _all(self) -> list[Motif]:
         """The edges of each motif."""

@@ -56,14 +56,14 @@ def as_encodings(given: Any, whose: str) -> tuple[Encoding, ...]:
         EncodingError: it is no such list, or an encoding cannot be a key.
         PositionError: there is no encoding of a name, or no such option.
     """
-    example = "such as [Order(), Distance(limit=8)]"
+    example = "such as [Order(), Distance(max_distance=8)]"
     if isinstance(given, (str, Mapping)) or not isinstance(given, Collection):  # an iterator could be read only once
         raise EncodingError(f"{whose} takes a list of encodings, {example}; given is {given!r}")
     for each in given:
         if not isinstance(each, (Encoding, str, Mapping)):
             raise EncodingError(
                 f"{whose} takes a list of encodings, {example}, and {each!r} is not one; a name such as 'distance' "
-                f"makes one with its defaults, {{'name': 'distance', 'limit': 8}} with options"
+                f"makes one with its defaults, {{'name': 'distance', 'max_distance': 8}} with options"
             )
     made = tuple(as_encoding(each, error=PositionError) for each in given)
     for encoding in made:

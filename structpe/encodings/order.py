@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from structpe.encodings.base import UNREACHABLE, Column, Encoded, Encoding, check_all_pairs, check_key, flags
 from structpe.encodings.columns import blocks, ranges, starts_of
-from structpe.encodings.components import listed
-from structpe.encodings.graphs import Graphs, of_units, places_by, ranks_of_all
+from structpe.encodings.graphs import Graphs, OfNodes, of_units, places_by, ranks_of_all
 from structpe.errors import EncodingError
 from structpe.structure import Ids, Structure
 
@@ -49,9 +48,6 @@ class Order(Encoding, name="order"):
     arity = 1
     causal = True
 
-    def one(self, structure: Structure) -> Encoded:
-        return self.many([structure])[0]
-
     def many(self, structures: Sequence[Structure]) -> Column:
         graphs, places = _read(self, structures)
         return Column.of_units(graphs.units, places)
@@ -68,9 +64,6 @@ class Remaining(Encoding, name="remaining"):
     """
 
     arity = 1
-
-    def one(self, structure: Structure) -> Encoded:
-        return self.many([structure])[0]
 
     def many(self, structures: Sequence[Structure]) -> Column:
         graphs, places = _read(self, structures)
@@ -89,9 +82,6 @@ class Centred(Encoding, name="centred"):
 
     arity = 1
     real = True
-
-    def one(self, structure: Structure) -> Encoded:
-        return self.many([structure])[0]
 
     def many(self, structures: Sequence[Structure]) -> Column:
         graphs, places = _read(self, structures)
@@ -116,9 +106,6 @@ class Offset(Encoding, name="offset"):
         graphs, places = _read(self, [structure])
         return not _in_order(graphs, places)[0]
 
-    def one(self, structure: Structure) -> Encoded:
-        return self.many([structure])[0]
-
     def many(self, structures: Sequence[Structure]) -> Column:
         graphs, places = _read(self, structures)
         alike = _in_order(graphs, places)  # the offset of two units is that of their indices
@@ -141,31 +128,28 @@ class Offset(Encoding, name="offset"):
 class Window(Encoding, name="window"):
     """Signed offsets of the pairs within a window.
 
-    s - t, as in :class:`Offset`, but only for the pairs with |s - t| <= reach; linear in the number of units.
+    s - t, as in :class:`Offset`, but only for the pairs with |s - t| <= max_distance; linear in the number of units.
 
     Args:
-        reach: largest offset, to either side.
+        max_distance: largest offset, to either side.
 
     Raises:
-        EncodingError: the structure has no order, or the reach is below 1, or there are more than 2^27 pairs.
+        EncodingError: the structure has no order, ``max_distance`` is below 1, or there are more than 2^27 pairs.
     """
 
     arity = 2
     causal = True
     sparse = True
 
-    reach: int = 256
+    max_distance: int = 256
 
     def __post_init__(self) -> None:
-        if self.reach < 1:
-            raise EncodingError(f"encoding 'window': reach is {self.reach}; give 1 or more")
-
-    def one(self, structure: Structure) -> Encoded:
-        return self.many([structure])[0]
+        if self.max_distance < 1:
+            raise EncodingError(f"encoding 'window': max_distance is {self.max_distance}; give 1 or more")
 
     def many(self, structures: Sequence[Structure]) -> Column:
         graphs, places = _read(self, structures)
-        reach = np.minimum(self.reach, graphs.units - 1)
+        reach = np.minimum(self.max_distance, graphs.units - 1)
         self._check_pairs(structures, graphs.units * (2 * reach + 1), reach)
         query, first = np.arange(len(places)), np.repeat(graphs.unit_start[:-1], graphs.units)
         in_order, most = np.empty_like(places), np.repeat(reach, graphs.units)
@@ -175,7 +159,7 @@ class Window(Encoding, name="window"):
         key, query = ranges(low, lengths), np.repeat(query, lengths)
         far = int(reach.max(initial=0))
         pairs = in_order[np.column_stack([query, key])]
-        return listed(graphs, pairs, np.arange(-far, far + 1), key - query + far)
+        return graphs.listed(pairs, np.arange(-far, far + 1), key - query + far)
 
     def _check_pairs(self, structures: Sequence[Structure], pairs: Ids, reach: Ids) -> None:
         for which in np.flatnonzero(pairs > _MOST_PAIRS)[:1]:
@@ -183,7 +167,7 @@ class Window(Encoding, name="window"):
             raise self.error(
                 structures[which],
                 f"{n} units with {reach[which]} to either side are {pairs[which]} pairs, which take "
-                f"{pairs[which] / 2**24:.0f} GiB; {_MOST_PAIRS} pairs at most. Give a reach of "
+                f"{pairs[which] / 2**24:.0f} GiB; {_MOST_PAIRS} pairs at most. Give a max_distance of "
                 f"{max((_MOST_PAIRS // n - 1) // 2, 1)}, or encode parts of the text",
             )
 
@@ -395,16 +379,13 @@ class Size(Encoding, name="size"):
 
     arity = 1
 
-    def one(self, structure: Structure) -> Encoded:
-        return self.many([structure])[0]
-
     def many(self, structures: Sequence[Structure]) -> Column:
         graphs = Graphs.of(structures)
         return Column.of_units(graphs.units, np.repeat(graphs.units, graphs.units))
 
 
 @dataclass(frozen=True)
-class UnitCount(Encoding, name="unit-count"):
+class UnitCount(OfNodes, name="unit-count"):
     """How many units the node of a unit has.
 
     c_u: the number of units of the node of unit u, itself included.
@@ -413,14 +394,6 @@ class UnitCount(Encoding, name="unit-count"):
     over its eigenvectors, does not change when a label is split into subwords.
     """
 
-    arity = 1
-
-    def one(self, structure: Structure) -> Encoded:
-        return self.many([structure])[0]
-
-    def many(self, structures: Sequence[Structure]) -> Column:
-        graphs = Graphs.of(structures)
-        count = np.ones(len(graphs.graph), dtype=np.int64)
-        if graphs.owner is not None:
-            count = np.bincount(graphs.owner, minlength=len(count))
-        return Column.of_units(graphs.units, graphs.of_units(count))
+    def of_nodes(self, graphs: Graphs, structures: Sequence[Structure]) -> Ids:
+        nodes = int(graphs.start[-1])
+        return np.ones(nodes, dtype=np.int64) if graphs.owner is None else np.bincount(graphs.owner, minlength=nodes)

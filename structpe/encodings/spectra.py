@@ -23,8 +23,7 @@ from threadpoolctl import ThreadpoolController
 
 from structpe.encodings import device
 from structpe.encodings.base import Column, Encoding, check_matrices
-from structpe.encodings.components import adjacencies, parts
-from structpe.encodings.graphs import Graphs
+from structpe.encodings.graphs import Graphs, adjacency_matrices
 from structpe.structure import Ids, Structure
 
 __all__ = [
@@ -432,14 +431,14 @@ def eigenpairs(
     Raises:
         EncodingError: the iterations for a large graph do not converge, or would take too long by an estimate.
     """
-    for nodes, edges in parts(graphs, components):
+    for nodes, edges in graphs.parts(components):
         size = nodes.shape[1]
         if size > _DENSE and count < size // 4:
             made = _laplacians(nodes, edges, normalised)
             values, vectors = _large(encoding, structures, graphs, nodes, made, count, minutes)
         else:
             check_matrices(encoding, size)
-            matrices = (laplacians if normalised else plain_laplacians)(adjacencies(edges, *nodes.shape))
+            matrices = (laplacians if normalised else plain_laplacians)(adjacency_matrices(edges, *nodes.shape))
             values, vectors = lowest_dense(matrices, count)
         yield nodes, values, vectors
 

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from structpe.encodings.base import Column, Encoded, Encoding, check_matrices, check_sizes
-from structpe.encodings.columns import ranges
-from structpe.encodings.components import groups
-from structpe.encodings.graphs import Graphs, ranks_of_all
+from structpe.encodings.base import check_matrices, check_sizes
+from structpe.encodings.columns import groups, ranges
+from structpe.encodings.graphs import Graphs, OfNodes, ranks_of_all
 from structpe.encodings.spectra import canonical_signs, lowest_dense
 from structpe.errors import EncodingError
 from structpe.structure import Ids, Structure
@@ -29,10 +28,10 @@ _FLAT = 1e-7  # a smaller deviation is a rounding error
 
 
 @dataclass(frozen=True)
-class Tabular(Encoding, name="tabular"):
+class Tabular(OfNodes, name="tabular"):
     """Lowest and highest eigenvectors of a weighted graph of columns, standardised to mean 0 and deviation 1.
 
-    z-scores of the eigenvectors 2..k+1 and of the last k of L = I - D^-1/2 A D^-1/2: float32 (2 most).
+    z-scores of the eigenvectors 2..k+1 and of the last k of L = I - D^-1/2 A D^-1/2: float32 (2 max_k).
 
     A_uw = max(|w_uw|, |w_wu|) with the edge feature ``edge_weight`` as w (1 without the feature), and the largest of
     parallel edges; D is its row sum, 1 for isolated nodes. The vectors are in ascending order of eigenvalues, the first
@@ -41,46 +40,42 @@ class Tabular(Encoding, name="tabular"):
 
     k is computed per graph: the number of eigenvalues up to 0.75, without the first. If there are more than 3 of them
     and some gap between neighbours is above 0.5 and above ten times the median gap, only those before the first such
-    gap count. k is at least 2 and at most ``most``. The authors' code also looks for such a gap at the upper end, but
+    gap count. k is at least 2 and at most ``max_k``. The authors' code also looks for such a gap at the upper end, but
     does not use it.
 
     Signs are those of the encoding ``laplacian``; the graph is decomposed as a whole, as in the code. A full
     decomposition takes cubic time in the number of nodes.
 
     Args:
-        most: largest k, 2 or more; 10 in the code.
+        max_k: largest k, 2 or more; 10 in the code.
 
     Raises:
-        EncodingError: ``most`` is too small, or a weight is not one number.
+        EncodingError: ``max_k`` is too small, or a weight is not one number.
     """
 
-    arity = 1
     real = True
 
-    most: int = 10
+    max_k: int = 10
 
     def __post_init__(self) -> None:
-        check_sizes(self, most=self.most)
-        if self.most < 2:
-            raise EncodingError(f"encoding {self.name!r}: the largest k is {self.most}; give 2 or more")
+        check_sizes(self, max_k=self.max_k)
+        if self.max_k < 2:
+            raise EncodingError(f"encoding {self.name!r}: the largest k is {self.max_k}; give 2 or more")
 
-    def one(self, structure: Structure) -> Encoded:
-        return self.many([structure])[0]
-
-    def many(self, structures: Sequence[Structure]) -> Column:
-        graphs, weights, rank = Graphs.of(structures), self._weights(structures), ranks_of_all(structures)
+    def of_nodes(self, graphs: Graphs, structures: Sequence[Structure]) -> NDArray[np.float32]:
+        weights, rank = self._weights(structures), ranks_of_all(structures)
         check_matrices(self, int(graphs.sizes.max(initial=0)))
-        result = np.zeros((int(graphs.start[-1]), 2 * self.most), dtype=np.float32)
+        result = np.zeros((int(graphs.start[-1]), 2 * self.max_k), dtype=np.float32)
         for members in groups(graphs.sizes):
             nodes = graphs.start[members][:, None] + np.arange(graphs.sizes[members[0]])
             values, vectors = lowest_dense(_laplacians(_matrices(graphs, members, weights)), 1 << 62)
-            signed, counts = canonical_signs(vectors, rank[nodes]), _counts(values, self.most)
+            signed, counts = canonical_signs(vectors, rank[nodes]), _counts(values, self.max_k)
             for k in np.unique(counts):
                 same = counts == k
                 columns = signed[same]
                 scores = _z(np.concatenate([columns[..., 1 : k + 1], columns[..., -k:]], axis=2))
                 result[nodes[same], : scores.shape[2]] = scores
-        return Column.of_units(graphs.units, graphs.of_units(result))
+        return result
 
     def _weights(self, structures: Sequence[Structure]) -> Floats:
         """(E,) of all edges."""

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from structpe.encodings.columns import scatter, starts_of
+from structpe.encodings.columns import groups, scatter, starts_of
 from structpe.encodings.compiled import compiled, fast
 from structpe.structure import Ids
 
@@ -195,11 +195,10 @@ def sides(start: Ids, trees: Rooted, ways: Ways, order: Ids) -> Array:
 
 def _groups(start: Ids, which: NDArray[np.bool_]) -> Iterator[tuple[Ids, Ids]]:
     """Some trees of one size, and their nodes (b, n)."""
-    sizes = np.diff(start)
-    for n in np.unique(sizes[which]).tolist():
-        same, some = np.flatnonzero(which & (sizes == n)), max(1, _CELLS // n**2)
-        for members in np.split(same, range(some, len(same), some)):
-            yield members, start[members][:, None] + np.arange(n)
+    marked, sizes = np.flatnonzero(which), np.diff(start)
+    for same in groups(sizes[marked], _CELLS):
+        members = marked[same]
+        yield members, start[members][:, None] + np.arange(sizes[members[0]])
 
 
 def _common(start: Ids, trees: Rooted, dtype: np.dtype[Any]) -> Iterator[tuple[Ids, Ids, Array]]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order
 
-from structpe.encodings.base import Column, Encoded, Encoding, check_limit, check_matrices, check_sizes
+from structpe.encodings.base import Column, Encoding, check_limits, check_matrices, check_sizes
 from structpe.encodings.bfs import Adjacent
 from structpe.encodings.columns import joined, ranges
 from structpe.encodings.compiled import fast
@@ -168,9 +168,6 @@ class Depth(Encoding, name="depth"):
     arity = 1
     causal = True
 
-    def one(self, structure: Structure) -> Encoded:
-        return self.many([structure])[0]
-
     def many(self, structures: Sequence[Structure]) -> Column:
         graphs = Graphs.of(structures)
         depth = steps_from_roots(self, graphs, structures)
@@ -207,9 +204,6 @@ class RootDistance(Encoding, name="root-distance"):
 
     unreachable: int = 99
 
-    def one(self, structure: Structure) -> Encoded:
-        return self.many([structure])[0]
-
     def many(self, structures: Sequence[Structure]) -> Column:
         graphs = Graphs.of(structures)
         steps = steps_from_roots(self, graphs, structures)
@@ -238,9 +232,6 @@ class SPRRelative(Encoding, name="spr-relative"):
 
     arity = 2
     causal = True
-
-    def one(self, structure: Structure) -> Encoded:
-        return self.many([structure])[0]
 
     def many(self, structures: Sequence[Structure]) -> Column:
         forest = Forest.of(self, structures, numbers=1)
@@ -275,7 +266,7 @@ class AncestorDistance(Encoding, name="ancestor-distance"):
     The authors' code numbers nodes depth first, and has 10,000 and -10,000 for pairs that are UNREACHABLE here.
 
     Args:
-        limit: pairs at a larger distance are UNREACHABLE too; None for no limit.
+        max_distance: pairs at a larger distance are UNREACHABLE too; None for no limit.
 
     Raises:
         EncodingError: the structure is not a tree whose edges lead away from its root.
@@ -285,17 +276,14 @@ class AncestorDistance(Encoding, name="ancestor-distance"):
     causal = True
     codes = ("unreachable", "within")
 
-    limit: int | None = None
+    max_distance: int | None = None
 
     def __post_init__(self) -> None:
-        check_limit(self, self.limit)
-
-    def one(self, structure: Structure) -> Encoded:
-        return self.many([structure])[0]
+        check_limits(self, max_distance=self.max_distance)
 
     def many(self, structures: Sequence[Structure]) -> Column:
         forest = Forest.of(self, structures, numbers=1)
-        graphs, most = forest.graphs, forest.deepest if self.limit is None else self.limit
+        graphs, most = forest.graphs, forest.deepest if self.max_distance is None else self.max_distance
         dtype = np.min_scalar_type(-forest.deepest - 2)
         ways = graphs.ways
         below = ways.down.astype(dtype) - ways.up.astype(dtype)
@@ -314,7 +302,7 @@ class LowestCommonAncestor(Encoding, name="lowest-common-ancestor"):
     have the values of their nodes, units of the same node (0, 0).
 
     Args:
-        limit: largest number of steps, up or down; more are clipped to it. None for no limit.
+        max_distance: largest number of steps, up or down; more are clipped to it. None for no limit.
 
     Raises:
         EncodingError: the structure is not a tree whose edges lead away from its root.
@@ -323,24 +311,21 @@ class LowestCommonAncestor(Encoding, name="lowest-common-ancestor"):
     arity = 2
     causal = True
 
-    limit: int | None = None
+    max_distance: int | None = None
 
     def __post_init__(self) -> None:
-        check_limit(self, self.limit)
-
-    def one(self, structure: Structure) -> Encoded:
-        return self.many([structure])[0]
+        check_limits(self, max_distance=self.max_distance)
 
     def many(self, structures: Sequence[Structure]) -> Column:
         forest = Forest.of(self, structures, numbers=2)
-        graphs, most = forest.graphs, min(self.limit or forest.deepest, forest.deepest)
+        graphs, most = forest.graphs, min(self.max_distance or forest.deepest, forest.deepest)
         dtype = np.min_scalar_type((most + 1) ** 2 - 1)
         up, down = (np.minimum(each, most).astype(dtype) for each in (graphs.ways.up, graphs.ways.down))
         up *= dtype.type(most + 1)
         up += down
         values, index = known(up, (most + 1) ** 2)
         steps = np.stack(np.divmod(values, most + 1), axis=1)
-        return Column(graphs.units, steps, graphs.pairs_of_units(index), graphs.squares)
+        return Column(graphs.units, steps, graphs.pairs_of_units(index), graphs.unit_pair_start)
 
 
 @dataclass(frozen=True)
@@ -358,7 +343,7 @@ class SiblingDistance(Encoding, name="sibling-distance"):
     The authors' code numbers nodes depth first, and has 10,000 and -10,000 for pairs that are UNREACHABLE here.
 
     Args:
-        limit: pairs at a larger distance are UNREACHABLE too; None for no limit.
+        max_distance: pairs at a larger distance are UNREACHABLE too; None for no limit.
 
     Raises:
         EncodingError: the structure is not a tree whose edges lead away from its root.
@@ -368,13 +353,10 @@ class SiblingDistance(Encoding, name="sibling-distance"):
     causal = True
     codes = ("unreachable", "within")
 
-    limit: int | None = None
+    max_distance: int | None = None
 
     def __post_init__(self) -> None:
-        check_limit(self, self.limit)
-
-    def one(self, structure: Structure) -> Encoded:
-        return self.many([structure])[0]
+        check_limits(self, max_distance=self.max_distance)
 
     def many(self, structures: Sequence[Structure]) -> Column:
         forest = Forest.of(self, structures, numbers=1)
@@ -386,7 +368,7 @@ class SiblingDistance(Encoding, name="sibling-distance"):
         first = np.repeat(np.append(0, ends[:-1]), count := np.diff(ends, prepend=0))
         key = ranges(first, np.repeat(count, count))
         query = np.repeat(np.arange(len(nodes)), np.repeat(count, count))
-        after, most = key - query, int(count.max(initial=1)) if self.limit is None else self.limit
+        after, most = key - query, int(count.max(initial=1)) if self.max_distance is None else self.max_distance
         near = np.abs(after) <= most
         pairs = np.empty(int(graphs.pair_start[-1]), dtype=np.min_scalar_type(-int(count.max(initial=1)) - 1))
         pairs.fill(np.iinfo(pairs.dtype).max)
@@ -434,9 +416,6 @@ class BranchPath(Encoding, name="branch-path"):
                 f"depth {self.depth}, width {self.width}, binary {self.binary}"
             )
         check_sizes(self, depth=self.depth, width=self.width)
-
-    def one(self, structure: Structure) -> Encoded:
-        return self.many([structure])[0]
 
     def many(self, structures: Sequence[Structure]) -> Column:
         forest = Forest.of(self, structures)
@@ -519,9 +498,6 @@ class ChildPath(Encoding, name="child-path"):
     def __post_init__(self) -> None:
         check_sizes(self, depth=self.depth, width=self.width)
 
-    def one(self, structure: Structure) -> Encoded:
-        return self.many([structure])[0]
-
     def many(self, structures: Sequence[Structure]) -> Column:
         forest, ids = _ids(self, structures, self.width)
         level = forest.depth
@@ -558,9 +534,6 @@ class ParentChild(Encoding, name="parent-child"):
 
     def __post_init__(self) -> None:
         check_sizes(self, width=self.width)
-
-    def one(self, structure: Structure) -> Encoded:
-        return self.many([structure])[0]
 
     def many(self, structures: Sequence[Structure]) -> Column:
         forest, ids = _ids(self, structures, self.width, numbers=1)

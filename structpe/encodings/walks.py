@@ -19,16 +19,14 @@ from structpe.encodings import device
 from structpe.encodings.base import (
     MOST_NODES,
     UNREACHABLE,
-    Encoded,
     Encoding,
     check_all_pairs,
     check_matrices,
     check_sizes,
 )
-from structpe.encodings.columns import SPLIT, Column, ranges, significant, starts_of, to_grid
+from structpe.encodings.columns import SPLIT, Column, groups, ranges, significant, starts_of, to_grid
 from structpe.encodings.compiled import compiled, fast
-from structpe.encodings.components import squares
-from structpe.encodings.graphs import Graphs, OwnValues, column_of, ranks_of_all
+from structpe.encodings.graphs import Graphs, OfNodes, OwnValues, column_of, ranks_of_all
 from structpe.errors import EncodingError
 from structpe.structure import Ids, Structure
 
@@ -123,12 +121,9 @@ class Walks:
     def _blocks(self, largest: int | None) -> Iterator[_Block]:
         """Graphs of the same size, some at a time, up to the largest size."""
         sizes = self.graphs.sizes
-        for size in np.unique(sizes):
-            if largest is None or size <= largest:
-                cells = device.CELLS if device.chosen() else _CELLS
-                same, most = np.flatnonzero(sizes == size), max(1, cells // int(size) ** 2)
-                for first in range(0, len(same), most):
-                    yield _Block.of(self.graphs, self.steps, same[first : first + most])
+        for members in groups(sizes, device.CELLS if device.chosen() else _CELLS):
+            if largest is None or sizes[members[0]] <= largest:
+                yield _Block.of(self.graphs, self.steps, members)
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,17 +173,15 @@ class _Block:
         return np.stack([*near, *far], axis=-1)
 
     def powers(self, steps: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        """(b, n n, steps) I, P, P^2, ..., and (b, n n) which pairs a walk joins."""
+        """(b, n, n, steps) I, P, P^2, ..., and (b, n, n) which pairs a walk joins."""
         (b, n), power = self.nodes.shape, self.walk
-        values, reached = np.zeros((b, n * n, steps), dtype=np.float64), np.zeros(b * n * n)
-        values[:, :: n + 1, 0] = 1
+        values, reached = np.zeros((b, n, n, steps), dtype=np.float64), np.zeros((b, n, n))
+        values[:, np.arange(n), np.arange(n), 0] = 1
         for step in range(1, steps):
             power = power if step == 1 else self.step @ power
-            values[..., step] = power.reshape(b, n * n)
-            reached += power.reshape(-1)
-        there = reached.reshape(b, n * n) > 0
-        there[:, :: n + 1] = True
-        return values, there
+            values[..., step] = power.reshape(b, n, n)
+            reached += values[..., step]
+        return values, (reached > 0) | np.eye(n, dtype=np.bool_)
 
 
 def _by_halves(walk: csr_array, steps: int) -> Floats:
@@ -306,7 +299,7 @@ _SECONDS = 1e-9
 
 
 @dataclass(frozen=True)
-class RandomWalk(Encoding, name="random-walk"):
+class RandomWalk(OfNodes, name="random-walk"):
     """Random walks: the probability of a return after 1, 2, ... steps.
 
     p_u = [(P)_uu, (P^2)_uu, ..., (P^steps)_uu] with P = D^-1 A: float32 (steps).
@@ -328,7 +321,6 @@ class RandomWalk(Encoding, name="random-walk"):
         minutes: time limit for one graph, by an estimate; does not change values.
     """
 
-    arity = 1
     real = True
 
     steps: int = 16
@@ -338,15 +330,7 @@ class RandomWalk(Encoding, name="random-walk"):
     def __post_init__(self) -> None:
         check_sizes(self, steps=self.steps, minutes=self.minutes)
 
-    def one(self, structure: Structure) -> Encoded:
-        return self.many([structure])[0]
-
-    def many(self, structures: Sequence[Structure]) -> Column:
-        graphs = Graphs.of(structures)
-        self._check_time(structures, graphs)
-        return Column.of_units(graphs.units, graphs.of_units(Walks.of(graphs, self.undirected).returns(self.steps)))
-
-    def _check_time(self, structures: Sequence[Structure], graphs: Graphs) -> None:
+    def of_nodes(self, graphs: Graphs, structures: Sequence[Structure]) -> Array:
         edges = np.diff(graphs.edge_start) * np.where(graphs.directed & (not self.undirected), 1, 2)
         minutes = _SECONDS / 60 * graphs.sizes * (graphs.sizes + edges) * self.steps
         for which in np.flatnonzero(minutes > self.minutes)[:1]:
@@ -357,6 +341,7 @@ class RandomWalk(Encoding, name="random-walk"):
                 f"{least} minutes, and {self.minutes} are allowed; take fewer steps, encode parts of the graph "
                 f"(structpe.transforms.subgraph), or give minutes: {least} to allow it",
             )
+        return Walks.of(graphs, self.undirected).returns(self.steps)
 
 
 @dataclass(frozen=True)
@@ -390,9 +375,6 @@ class RRWP(Encoding, name="rrwp"):
 
     def __post_init__(self) -> None:
         check_sizes(self, steps=self.steps)
-
-    def one(self, structure: Structure) -> Encoded:
-        return self.many([structure])[0]
 
     def many(self, structures: Sequence[Structure]) -> Column:
         check_all_pairs(self, structures, self.steps)
@@ -442,21 +424,18 @@ class PersonalizedPageRank(Encoding, name="personalized-pagerank"):
         if self.threshold is not None and not 0 <= self.threshold < math.inf:
             raise EncodingError(f"encoding {self.name!r}: threshold is {self.threshold}; give 0 or more, or None")
 
-    def one(self, structure: Structure) -> Encoded:
-        return self.many([structure])[0]
-
     def many(self, structures: Sequence[Structure]) -> Column:
         check_all_pairs(self, structures)
         graphs = Graphs.of(structures)
         found = OwnValues(graphs, np.array(float(UNREACHABLE)))
         most = np.inf if not self.threshold else -math.log(self.threshold)
-        for members, linked in squares(graphs, self.directed):
-            rarity = self._rarity(linked).reshape(len(members), -1)
+        for members, linked in graphs.adjacencies(self.directed):
+            rarity = self._rarity(linked)
             found.add(members, rarity, rarity <= most)
         return found.column()
 
     def _rarity(self, linked: NDArray[np.bool_]) -> NDArray[np.float64]:
-        """(b, n, n) of adjacencies (source, target)."""
+        """(b, n, n) of adjacency_matrices (source, target)."""
         walk = linked.swapaxes(1, 2) / np.maximum(linked.sum(axis=2), 1)[:, None]
         share = self.restart * np.linalg.inv(np.eye(linked.shape[1]) - (1 - self.restart) * walk)
         share = to_grid(share, _ERRORS * np.finfo(np.float64).eps / self.restart)
@@ -468,7 +447,7 @@ _SAME = 1e-9  # scores with a smaller relative difference are equal up to roundi
 
 
 @dataclass(frozen=True)
-class Intimacy(Encoding, name="intimacy"):
+class Intimacy(OfNodes, name="intimacy"):
     """Intimacy: the rank of a unit's node by its personalised PageRank from the root.
 
     rank(u): 1 + the number of nodes, except the root, with a higher intimacy to the root; 0 for the root.
@@ -488,34 +467,25 @@ class Intimacy(Encoding, name="intimacy"):
         EncodingError: the structure has no root, or c is not between 0 and 1.
     """
 
-    arity = 1
-
     restart: float = 0.15
 
     def __post_init__(self) -> None:
         if not 0 < self.restart < 1:
             raise EncodingError(f"encoding 'intimacy': restart is {self.restart}; give a probability between 0 and 1")
 
-    def one(self, structure: Structure) -> Encoded:
-        return self.many([structure])[0]
-
-    def many(self, structures: Sequence[Structure]) -> Column:
-        roots = np.array([self._root(each) for each in structures], dtype=np.int64)
-        graphs = Graphs.of(structures)
+    def of_nodes(self, graphs: Graphs, structures: Sequence[Structure]) -> Array:
+        for lacking in np.flatnonzero(graphs.roots < 0)[:1]:
+            message = "the structure has no root to be near to; give Structure(root=...)"
+            raise self.error(structures[lacking], message)
         check_matrices(self, int(graphs.sizes.max(initial=0)))
         result = np.empty(int(graphs.start[-1]), dtype=np.int64)
-        for members, linked in squares(graphs):
+        for members, linked in graphs.adjacencies():
             places = graphs.start[members][:, None] + np.arange(linked.shape[1])
-            result[places] = _ranks(self._scores(linked, roots[members]), roots[members])
-        return Column.of_units(graphs.units, graphs.of_units(result))
-
-    def _root(self, structure: Structure) -> int:
-        if structure.root is None:
-            raise self.error(structure, "the structure has no root to be near to; give Structure(root=...)")
-        return structure.root
+            result[places] = _ranks(self._scores(linked, graphs.roots[members]), graphs.roots[members])
+        return result
 
     def _scores(self, linked: NDArray[np.bool_], roots: Ids) -> Floats:
-        """(b, n) of (b, n, n) adjacencies."""
+        """(b, n) of (b, n, n) adjacency_matrices."""
         scale = np.maximum(linked.sum(axis=2), 1) ** -0.5
         walk = scale[:, :, None] * linked * scale[:, None]
         start = self.restart * (np.arange(linked.shape[1]) == roots[:, None])
@@ -575,9 +545,6 @@ class WalkKernel(Encoding, name="walk-kernel"):
         if self.seed < 0:
             raise EncodingError(f"encoding 'walk-kernel': the seed is {self.seed}; give 0 or more")
 
-    def one(self, structure: Structure) -> Encoded:
-        return self.many([structure])[0]
-
     def many(self, structures: Sequence[Structure]) -> Column:
         check_all_pairs(self, structures)
         graphs, rank = Graphs.of(structures), ranks_of_all(structures)
@@ -585,14 +552,14 @@ class WalkKernel(Encoding, name="walk-kernel"):
             self._check_visits(structure)
         most = int(graphs.sizes.max(initial=0)) * self.walks * (self.length - 1)
         drawn, found = np.random.default_rng(self.seed).random(most), OwnValues(graphs, np.array(0.0))
-        for members, linked in squares(graphs):
+        for members, linked in graphs.adjacencies():
             size = linked.shape[1]
             order = np.argsort(rank[graphs.start[members][:, None] + np.arange(size)], axis=1)
             most = max(1, _VISITS // (size * self.walks * self.length))
             for first in range(0, len(members), most):
                 some = slice(first, first + most)
                 kernel = significant(kernel_of(self._draw(linked[some], order[some], drawn)))
-                found.add(members[some], kernel.reshape(len(kernel), -1), kernel.reshape(len(kernel), -1) > 0)
+                found.add(members[some], kernel, kernel > 0)
         return found.column()
 
     def _check_visits(self, structure: Structure) -> None:
@@ -659,19 +626,16 @@ class HopOverlap(Encoding, name="hop-overlap"):
     def __post_init__(self) -> None:
         check_sizes(self, hops=self.hops)
 
-    def one(self, structure: Structure) -> Encoded:
-        return self.many([structure])[0]
-
     def many(self, structures: Sequence[Structure]) -> Column:
         check_all_pairs(self, structures, self.hops**2)
         graphs = Graphs.of(structures)
         found = OwnValues(graphs, np.zeros(self.hops**2))
-        for members, linked in squares(graphs):
+        for members, linked in graphs.adjacencies():
             n = linked.shape[1]
             step, near = np.maximum(linked, np.eye(n)), [np.eye(n)[None]]
             for _ in range(self.hops):
                 near.append(np.minimum(step @ near[-1], 1))
             counts = [k @ el for k in near[1:] for el in near[1:]]  # they are symmetric
-            values = np.stack(counts, axis=-1).reshape(len(members), n * n, -1)
+            values = np.stack(counts, axis=-1)
             found.add(members, values, values[..., -1] > 0)
         return found.column()

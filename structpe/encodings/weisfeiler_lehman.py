@@ -9,11 +9,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.sparse import csr_array
 
-from structpe.computed import computed
-from structpe.encodings.base import Column, Encoded, Encoding, check_limit, check_sizes
+from structpe.encodings.base import check_limits, check_sizes
 from structpe.encodings.columns import as_items
-from structpe.encodings.components import steps
-from structpe.encodings.graphs import Graphs
+from structpe.encodings.graphs import Graphs, OfNodes
 from structpe.structure import Ids, Structure
 
 __all__ = [
@@ -22,7 +20,7 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class WeisfeilerLehman(Encoding, name="weisfeiler-lehman"):
+class WeisfeilerLehman(OfNodes, name="weisfeiler-lehman"):
     """Weisfeiler-Lehman roles: nodes with similar surroundings have the same number.
 
     role(u): the number of the unit's colour after some rounds of Weisfeiler-Lehman refinement.
@@ -40,22 +38,18 @@ class WeisfeilerLehman(Encoding, name="weisfeiler-lehman"):
     Args:
         roles: the known colours, sorted; :meth:`fit` finds them.
         iterations: number of rounds; None for the number after which no round distinguishes more nodes of a structure.
-        most: how many colours :meth:`fit` keeps, the most frequent ones; None for all.
+        max_roles: how many colours :meth:`fit` keeps, the most frequent ones; None for all.
 
     Raises:
         EncodingError: no role is known yet, or a number below 1.
     """
 
-    arity = 1
-
     roles: tuple[str, ...] = ()
     iterations: int | None = 1
-    most: int | None = None
+    max_roles: int | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "roles", tuple(self.roles))
-        check_limit(self, self.iterations, "iterations")
-        check_limit(self, self.most, "most")
+        check_limits(self, iterations=self.iterations, max_roles=self.max_roles)
         if self.iterations is not None:
             check_sizes(self, iterations=self.iterations)
 
@@ -66,30 +60,23 @@ class WeisfeilerLehman(Encoding, name="weisfeiler-lehman"):
 
     def fit(self, structures: Sequence[Structure]) -> WeisfeilerLehman:
         graphs = Graphs.of(structures)
-        near = steps(graphs, back=True)
+        near = graphs.steps(back=True)
         rounds = self.iterations or _rounds(graphs, near)
         colours, names = _refined_often(near, rounds)
         times = dict(zip(names, np.bincount(colours, minlength=len(names)).tolist(), strict=True))
         ranked = sorted(times, key=lambda colour: (-times[colour], colour))
-        return replace(self, roles=tuple(sorted(ranked[: self.most])), iterations=rounds)
+        return replace(self, roles=tuple(sorted(ranked[: self.max_roles])), iterations=rounds)
 
-    def one(self, structure: Structure) -> Encoded:
-        return self.many([structure])[0]
-
-    def many(self, structures: Sequence[Structure]) -> Column:
+    def of_nodes(self, graphs: Graphs, structures: Sequence[Structure]) -> Ids:
         if structures and (not self.roles or self.iterations is None):
             raise self.error(
                 structures[0],
                 "it knows no role yet; fit it to the training structures first: encoding = encoding.fit(structures)",
             )
-        graphs = Graphs.of(structures)
-        colours, names = _refined_often(steps(graphs, back=True), self.iterations or 1)
-        numbers = np.array([self._numbers.get(name, 0) for name in names], dtype=np.int64)
-        return Column.of_units(graphs.units, graphs.of_units(numbers[colours]))
-
-    @computed
-    def _numbers(self) -> dict[str, int]:
-        return {colour: i for i, colour in enumerate(self.roles, start=1)}
+        colours, names = _refined_often(graphs.steps(back=True), self.iterations or 1)
+        known = {colour: i for i, colour in enumerate(self.roles, start=1)}
+        numbers: Ids = np.array([known.get(name, 0) for name in names], dtype=np.int64)
+        return numbers[colours]
 
 
 def _refined_often(near: csr_array, rounds: int) -> tuple[Ids, list[str]]:

@@ -2,7 +2,7 @@
 
 ::
 
-    picture = show(structure, [Distance(limit=8), build("t5", dims)])
+    picture = show(structure, [Distance(max_distance=8), build("t5", dims)])
     save(picture, "picture.svg")
 
 At the top are the structure and a map for each encoding; then the heads, layer by layer; then, for each layer, a line

@@ -255,7 +255,7 @@ class Cai(PositionModel, name="cai"):
     def __init__(
         self,
         dims: Dims,
-        encoding: LabelPath = LabelPath(limit=8, longer="symbol", paths=8),
+        encoding: LabelPath = LabelPath(max_length=8, longer="symbol", paths=8),
         depth: Encoding = Depth(),
         embedding: int = 100,
         hidden: int = 256,

@@ -119,14 +119,14 @@ class ALiBi(FixedDecay, name="alibi"):
     code adds m_h s, without the place of the query and for causal attention only: ``alibi-causal``. Where keys ahead
     are masked, both are the same after the softmax.
 
-    Two units of one node that are k places apart count as k. Pairs without a path count as the limit of the encoding.
+    Two units of one node that are k places apart count as k, pairs without a path as ``max_distance`` of the encoding.
 
     Args:
         dims: sizes of the Transformer.
         encoding: signed integers per pair.
 
     Raises:
-        PositionError: a batch has a pair without a path, and the encoding has no limit.
+        PositionError: a batch has a pair without a path, and the encoding has no ``max_distance``.
     """
 
     spec = Spec("press2022", "sequence", Cells("R", "MAM", learnable=False, recurring=True, unbound=True, params="0"))
@@ -194,7 +194,7 @@ class Sandwich(FixedDecay, name="sandwich"):
         width: w, even.
 
     Raises:
-        PositionError: a batch has a pair without a path, and the encoding has no limit.
+        PositionError: a batch has a pair without a path, and the encoding has no ``max_distance``.
     """
 
     spec = Spec("chi2023", "sequence", Cells("R", "MAM", learnable=False, recurring=True, unbound=True, params="0"))
@@ -226,7 +226,7 @@ class KERPLELog(BoundedDecay, name="kerple-log"):
 
     Raises:
         PositionError: the encoding does not give one integer per pair, or a batch has a pair without a path, and the
-            encoding has no limit.
+            encoding has no ``max_distance``.
     """
 
     spec = Spec(
@@ -260,7 +260,7 @@ class KERPLEPower(BoundedDecay, name="kerple-power"):
 
     Raises:
         PositionError: the encoding does not give one integer per pair, or a batch has a pair without a path, and the
-            encoding has no limit.
+            encoding has no ``max_distance``.
     """
 
     spec = Spec(
@@ -289,7 +289,7 @@ class DATransformer(DistanceModel, name="da-transformer"):
 
     Table 1 counts 2h parameters, one pair per head for all layers. w and v start from N(0, 0.02), near f = 1, where
     attention ignores positions: our choice. Units of one node, k places apart, have distance k; pairs without a path
-    have the limit of the encoding as distance.
+    have ``max_distance`` of the encoding as distance.
 
     Args:
         dims: sizes of the Transformer.
@@ -297,7 +297,8 @@ class DATransformer(DistanceModel, name="da-transformer"):
         sharing: ``layer-wise`` as Table 1 counts; ``none`` is a pair for each head of each layer.
 
     Raises:
-        PositionError: an encoding without one integer per pair, or a pair without a path where it has no limit.
+        PositionError: an encoding without one integer per pair, or a pair without a path where it has no
+            ``max_distance``.
     """
 
     spec = Spec(

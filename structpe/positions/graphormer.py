@@ -215,14 +215,14 @@ class Graphormer(GraphormerModel, name="graphormer"):
     Args:
         dims: sizes of the Transformer.
         encoding: r_ij, distances.
-        paths: labels along shortest paths; its limit is m, 5 in the code.
+        paths: labels along shortest paths; its ``max_length`` is m, 5 in the code.
         virtual: not 0 for the virtual node.
         distances: number of distances that have their own row; farther ones have the last.
         farthest: from which distance on pairs do not attend.
         degrees: D.
 
     Raises:
-        PositionError: a batch has a degree of ``degrees`` or more; paths without a limit, or several per pair.
+        PositionError: a batch has a degree of ``degrees`` or more; paths without ``max_length``, or several per pair.
     """
 
     spec = Spec(
@@ -235,7 +235,7 @@ class Graphormer(GraphormerModel, name="graphormer"):
         self,
         dims: Dims,
         encoding: Encoding = UndirectedDistance(),
-        paths: LabelPath = LabelPath(limit=5),
+        paths: LabelPath = LabelPath(max_length=5),
         virtual: Encoding = Feature("virtual", missing=0),
         distances: int = 510,
         farthest: int = 1024,
@@ -282,16 +282,16 @@ class GraphormerSimple(GraphormerModel, name="graphormer-simple"):
         self,
         dims: Dims,
         encoding: Encoding = UndirectedDistance(),
-        paths: LabelPath = LabelPath(limit=1, longer="symbol"),
+        paths: LabelPath = LabelPath(max_length=1, longer="symbol"),
         virtual: Encoding = Feature("virtual", missing=0),
         distances: int = 510,
         farthest: int = 1024,
         degrees: int = 512,
     ) -> None:
-        if (paths.limit, paths.longer, paths.paths) != (1, "symbol", 1):
+        if (paths.max_length, paths.longer, paths.paths) != (1, "symbol", 1):
             raise PositionError(
                 f"position model 'graphormer-simple' needs the labels of single edges: "
-                f"LabelPath(limit=1, longer='symbol'); given is {paths!r}"
+                f"LabelPath(max_length=1, longer='symbol'); given is {paths!r}"
             )
         super().__init__(dims, (encoding, paths, virtual), distances, farthest, degrees)
 
@@ -332,7 +332,7 @@ class GraphormerGPS(GraphormerModel, name="graphormer-gps"):
         degrees: D.
 
     Raises:
-        PositionError: a batch has a degree of ``degrees`` or more; paths without a limit, or several per pair.
+        PositionError: a batch has a degree of ``degrees`` or more; paths without ``max_length``, or several per pair.
     """
 
     spec = Spec(
@@ -345,7 +345,7 @@ class GraphormerGPS(GraphormerModel, name="graphormer-gps"):
         self,
         dims: Dims,
         encoding: Encoding = UndirectedDistance(),
-        paths: LabelPath = LabelPath(limit=19),
+        paths: LabelPath = LabelPath(max_length=19),
         virtual: Encoding = Feature("virtual", missing=0),
         degrees: int = 64,
     ) -> None:
@@ -501,14 +501,14 @@ class GraphormerGD(Block, name="graphormer-gd"):
         dims: sizes of the Transformer.
         encoding: r_ij, distances.
         resistance: R_ij, or another real number per pair.
-        paths: labels along shortest paths, up to a limit.
+        paths: labels along shortest paths, up to a length.
         virtual: not 0 for the virtual node.
         distances: number of distances that have their own row; farther ones have the last.
         degrees: D.
         kernels: K, 128 in the code.
 
     Raises:
-        PositionError: a batch has a degree of ``degrees`` or more; paths without a limit, or several per pair.
+        PositionError: a batch has a degree of ``degrees`` or more; paths without ``max_length``, or several per pair.
         UnsupportedTerm: something else than which pairs attend is to act on attention.
     """
 
@@ -525,7 +525,7 @@ class GraphormerGD(Block, name="graphormer-gd"):
         dims: Dims,
         encoding: Encoding = UndirectedDistance(),
         resistance: Encoding = Resistance(),
-        paths: LabelPath = LabelPath(limit=5),
+        paths: LabelPath = LabelPath(max_length=5),
         virtual: Encoding = Feature("virtual", missing=0),
         distances: int = 40,
         degrees: int = 512,

@@ -48,7 +48,7 @@ def check_rows(model: str, encoding: Encoding, rows: int) -> None:
     if isinstance(encoding, WeisfeilerLehman) and encoding.size > rows:
         raise PositionError(
             f"position model {model!r} has {rows} rows for roles, the encoding has {encoding.size} values; build it "
-            f"with more rows, or keep the most frequent roles: WeisfeilerLehman(most={rows - 1}).fit(structures)"
+            f"with more rows, or keep the most frequent roles: WeisfeilerLehman(max_roles={rows - 1}).fit(structures)"
         )
 
 
@@ -282,7 +282,7 @@ class GraphBERT(PositionModel, name="graph-bert"):
     def __init__(
         self,
         dims: Dims,
-        encoding: Encoding = WeisfeilerLehman(most=99),
+        encoding: Encoding = WeisfeilerLehman(max_roles=99),
         rank: Encoding = Intimacy(),
         hop: Encoding = RootDistance(),
         rows: int = 100,
@@ -369,7 +369,9 @@ class DwivediWL(PositionModel, name="dwivedi-wl"):
 
     spec = Spec("dwivedi2020", "graph", Cells("A", "APE", learnable=True, recurring=False, unbound=False, params="n*d"))
 
-    def __init__(self, dims: Dims, encoding: WeisfeilerLehman = WeisfeilerLehman(most=99), rows: int = 100) -> None:
+    def __init__(
+        self, dims: Dims, encoding: WeisfeilerLehman = WeisfeilerLehman(max_roles=99), rows: int = 100
+    ) -> None:
         check_rows(self.name, encoding, rows)
         super().__init__(dims, [encoding], n=rows)
         self.table = nn.Parameter(torch.randn(rows, dims.width))
@@ -460,7 +462,7 @@ class SATSubgraph(Extracting, name="sat-subgraph"):
     )
 
     def __init__(self, dims: Dims, hops: int = 2) -> None:
-        self.distance, self.hops = UndirectedDistance(limit=hops + 1), hops
+        self.distance, self.hops = UndirectedDistance(max_distance=hops + 1), hops
         extractors: list[Extractor] = [_Subgraph(dims.width, hops, 2) for _ in range(dims.layers)]
         super().__init__(dims, [self.distance], extractors, hops)
 

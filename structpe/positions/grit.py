@@ -134,7 +134,7 @@ class GRIT(Block, name="grit"):
     Args:
         dims: sizes of the Transformer.
         encoding: a vector per pair.
-        labels: the labels of single edges, ``LabelPath(limit=1, longer="symbol")``; None leaves them out.
+        labels: the labels of single edges, ``LabelPath(max_length=1, longer="symbol")``; None leaves them out.
         norm: of the states of pairs, ``layer`` or ``batch``.
         rectified: whether e'_ij goes through the relu.
 
@@ -259,10 +259,10 @@ _NORMS: Mapping[Norm, Callable[[int], nn.Module]] = {"layer": _LayerNorm, "batch
 
 
 def _check(model: str, labels: LabelPath | None) -> None:
-    if labels is not None and (labels.limit, labels.longer, labels.paths) != (1, "symbol", 1):
+    if labels is not None and (labels.max_length, labels.longer, labels.paths) != (1, "symbol", 1):
         raise PositionError(
-            f"position model {model!r} needs the labels of single edges: LabelPath(limit=1, longer='symbol'); given "
-            f"is {labels!r}"
+            f"position model {model!r} needs the labels of single edges: LabelPath(max_length=1, longer='symbol'); "
+            f"given is {labels!r}"
         )
 
 

@@ -171,21 +171,21 @@ class DistanceModel(PositionModel):
 
 
 def distances(model: str, encoding: Encoding, values: Tensor) -> Tensor:
-    """|r| for each offset; k for two units of one node k places apart; the encoding's limit without a path.
+    """|r| for each offset; k for two units of one node k places apart; the encoding's ``max_distance`` without a path.
 
     Raises:
-        PositionError: there is a pair without a path, and the encoding has no limit.
+        PositionError: there is a pair without a path, and the encoding has no ``max_distance``.
     """
     far = torch.where(is_plain(values), values, values - WITHIN).abs()
     if not encoding.codes:
         return far
-    limit: int | None = encoding.options().get("limit")
-    if limit is None and holds((values == UNREACHABLE).any()):
+    max_distance: int | None = encoding.options().get("max_distance")
+    if max_distance is None and holds((values == UNREACHABLE).any()):
         raise PositionError(
             f"position model {model!r} got a pair of units without a path, which has no distance; give the encoding "
-            f"a limit, to count such pairs as that far: {encoding.name!r} with limit=..."
+            f"a max_distance, to count such pairs as that far: {encoding.name!r} with max_distance=..."
         )
-    return torch.where(values == UNREACHABLE, limit or 0, far)
+    return torch.where(values == UNREACHABLE, max_distance or 0, far)
 
 
 def slopes(heads: int) -> Tensor:

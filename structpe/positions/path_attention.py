@@ -74,14 +74,14 @@ def slots_of(model: str, encoding: LabelPath) -> int:
     """c: the number of slots that the encoding fills.
 
     Raises:
-        PositionError: it has no limit, or several paths per pair.
+        PositionError: it has no ``max_length``, or several paths per pair.
     """
-    if encoding.limit is None or encoding.paths != 1:
+    if encoding.max_length is None or encoding.paths != 1:
         raise PositionError(
             f"position model {model!r} needs paths of a limited length, one per pair: "
-            f"LabelPath(limit=4), for example; given is {encoding!r}"
+            f"LabelPath(max_length=4), for example; given is {encoding!r}"
         )
-    return encoding.limit
+    return encoding.max_length
 
 
 def waves(places: int, width: int) -> Tensor:

@@ -78,7 +78,7 @@ class PathBag(PositionModel):
     """Whether the sum is divided by c."""
 
     def __init__(
-        self, dims: Dims, encoding: LabelPath = LabelPath(limit=5), dropout: float = 0.0, sinusoid: bool = True
+        self, dims: Dims, encoding: LabelPath = LabelPath(max_length=5), dropout: float = 0.0, sinusoid: bool = True
     ) -> None:
         slots = slots_of(self.name, encoding)
         super().__init__(dims, [encoding, *([Order()] if sinusoid else [])], V=encoding.size + 1)
@@ -170,7 +170,7 @@ class ZhuAvg(PathBag, name="zhu-avg"):
             the path, as in the paper, and a structure needs no order.
 
     Raises:
-        PositionError: the encoding has no limit, or several paths per pair.
+        PositionError: the encoding has no ``max_length``, or several paths per pair.
     """
 
     spec = Spec(
@@ -207,7 +207,7 @@ class ZhuSum(PathBag, name="zhu-sum"):
             the path, as in the paper, and a structure needs no order.
 
     Raises:
-        PositionError: the encoding has no limit, or several paths per pair.
+        PositionError: the encoding has no ``max_length``, or several paths per pair.
     """
 
     spec = Spec(
@@ -294,7 +294,7 @@ class ZhuSelf(PositionModel, name="zhu-self"):
         dropout: of x, of the weights in MultiHead and of r, once per distinct path; in the code once per pair.
 
     Raises:
-        PositionError: the encoding has no limit, or several paths per pair.
+        PositionError: the encoding has no ``max_length``, or several paths per pair.
     """
 
     spec = Spec(
@@ -305,7 +305,7 @@ class ZhuSelf(PositionModel, name="zhu-self"):
         note="the code has a filter for the pooling, vectors as wide as a head, biases, and cuts paths to 4 labels",
     )
 
-    def __init__(self, dims: Dims, encoding: LabelPath = LabelPath(limit=4), dropout: float = 0.0) -> None:
+    def __init__(self, dims: Dims, encoding: LabelPath = LabelPath(max_length=4), dropout: float = 0.0) -> None:
         slots = slots_of(self.name, encoding)
         super().__init__(dims, [encoding], V=encoding.size + 1, c=slots)
         heads = math.gcd(dims.heads, dims.head)
@@ -370,7 +370,7 @@ class ZhuCnn(PositionModel, name="zhu-cnn"):
         dropout: of x and of r, once per distinct path; in the code once per pair.
 
     Raises:
-        PositionError: the encoding has no limit, or several paths per pair.
+        PositionError: the encoding has no ``max_length``, or several paths per pair.
     """
 
     spec = Spec(
@@ -380,7 +380,7 @@ class ZhuCnn(PositionModel, name="zhu-cnn"):
         note="Table 1 counts the self-attention variant; paths are cut, so that far pairs look alike",
     )
 
-    def __init__(self, dims: Dims, encoding: LabelPath = LabelPath(limit=4), dropout: float = 0.0) -> None:
+    def __init__(self, dims: Dims, encoding: LabelPath = LabelPath(max_length=4), dropout: float = 0.0) -> None:
         slots = slots_of(self.name, encoding)
         super().__init__(dims, [encoding], V=encoding.size + 1, c=slots)
         self.labels = OrderedSlots(Slots(encoding.size, slots, dims.head), dropout)

@@ -114,8 +114,8 @@ class DufterRelative(PositionModel, name="dufter-rel"):
         sharing: which layers and heads have the same R.
 
     Raises:
-        PositionError: a distance of ``max_length`` or more, a pair without a path where the encoding has no limit, or
-            no single integer per pair.
+        PositionError: a distance of ``max_length`` or more, a pair without a path where the encoding has no
+            ``max_distance``, or no single integer per pair.
     """
 
     spec = Spec(

@@ -320,7 +320,7 @@ class TabPET(PositionModel, name="tab-pet"):
     spec = Spec("leng2025", "graph", Cells("A", "APE", learnable=False, recurring=False, unbound=True, params="0"))
 
     def __init__(self, dims: Dims, encoding: Encoding | None = None, alpha: float = 0.1) -> None:
-        encoding = encoding or Tabular(most=max(2, min(10, dims.width // 4)))
+        encoding = encoding or Tabular(max_k=max(2, min(10, dims.width // 4)))
         position_width(self.name, width_of(self.name, encoding), dims.width)
         super().__init__(dims, [encoding])
         self.alpha = alpha

@@ -47,7 +47,7 @@ class SlidingWindow(PositionModel, name="sliding-window"):
 
     Args:
         dims: sizes of the Transformer.
-        encoding: which pairs attend; r is its ``reach``. Any other encoding of sparse pairs can be used.
+        encoding: which pairs attend; r is its ``max_distance``. Any other encoding of sparse pairs can be used.
 
     Raises:
         PositionError: the encoding does not list pairs.

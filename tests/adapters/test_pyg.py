@@ -217,7 +217,10 @@ def test_a_second_position_model_is_refused() -> None:
 
 
 def test_a_store_keeps_what_was_encoded(tmp_path: Path) -> None:
-    transform, given = AddEncoding("random-walk", {"name": "undirected-distance", "limit": 3}, "neighbours"), graphs(9)
+    transform, given = (
+        AddEncoding("random-walk", {"name": "undirected-distance", "max_distance": 3}, "neighbours"),
+        graphs(9),
+    )
     once = transform.many(given)
     written = transform.many(given, store=tmp_path / "store")
     files = {file: file.stat().st_mtime_ns for file in (tmp_path / "store").iterdir()}
@@ -334,10 +337,10 @@ def test_edges_are_those_of_the_graphs(edges: Any, message: str) -> None:
 def test_a_pair_without_a_path_is_one_farther_than_any_can_be() -> None:
     """UNREACHABLE, a number that no table has a row for, stays inside."""
     apart = Data(x=torch.randn(3, 8), edge_index=torch.tensor([[0, 1], [1, 0]]))
-    limited: Any = {"name": "distance", "limit": 8}
+    limited: Any = {"name": "distance", "max_distance": 8}
     data = AddEncoding("undirected-distance", limited, "resistance")(apart)
     assert data.pe_undirected_distance.tolist() == [0, 1, 3, 1, 0, 3, 3, 3, 0], "the number of nodes"
-    assert data.pe_distance.tolist() == [0, 1, 9, 1, 0, 9, 9, 9, 0], "limit + 1"
+    assert data.pe_distance.tolist() == [0, 1, 9, 1, 0, 9, 9, 9, 0], "max_distance + 1"
     assert data.pe_resistance.isinf().tolist() == [False, False, True, False, False, True, True, True, False]
     names = ["undirected-distance", limited, "resistance"]
     (batch,) = DataLoader([data, AddEncoding(*names)(graphs(1)[0])], batch_size=2)  # type: ignore[arg-type]
@@ -434,7 +437,7 @@ def test_edges_that_have_become_a_sparse_tensor_are_the_same() -> None:
 
 @pytest.mark.parametrize("name", ["degree", "distance"])
 def test_one_encoding_of_a_name_does_not_replace_another(name: str) -> None:
-    option: Any = {"degree": {"direction": "in"}, "distance": {"limit": 2}}[name]
+    option: Any = {"degree": {"direction": "in"}, "distance": {"max_distance": 2}}[name]
     first, second = AddEncoding(name), AddEncoding({"name": name, **option})
     data = Data(x=torch.randn(6, 8), edge_index=LINE)
     with pytest.raises(EncodingError, match=rf"the graph has pe_{name} already, of another encoding or other options"):

@@ -171,7 +171,7 @@ def grit_state(norm: str) -> dict[str, Tensor]:
 def test_grit_on_the_authors_shapes(norm: str) -> None:
     state = grit_state(norm)
     structure = Structure(("x",) * 5, [[0, 1], [1, 2], [2, 3], [3, 0]], ("a", "b", "a", "a"), directed=False)
-    labels = LabelPath(("a", "b"), limit=1, longer="symbol")
+    labels = LabelPath(("a", "b"), max_length=1, longer="symbol")
     options: dict[str, Any] = {"labels": labels, "norm": norm, "encoding": {"name": "rrwp", "steps": 5}}
     position: Any = build({"name": "grit", **options}, Dims(8, 2, 2)).double().eval()
     load_authors(position, state, {"a": [1], "b": [2]})
@@ -220,13 +220,13 @@ GRIT: dict[str, Any] = {"name": "grit", "encoding": {"name": "rrwp", "steps": 5}
         (GRIT, {"layers.0.attention.Q.bias": torch.zeros(9)}, {}, r"has shape \(8,\), and GRIT gives \(9,\)"),
         (GRIT, {}, {"prefix": "model."}, "no name of the state begins with 'model.'"),
         (
-            {**GRIT, "labels": {"name": "label-path", "labels": ["a"], "limit": 1, "longer": "symbol"}},
+            {**GRIT, "labels": {"name": "label-path", "labels": ["a"], "max_length": 1, "longer": "symbol"}},
             {},
             {},
             "which rows of the authors' table of edges are the label 'a' is not known",
         ),
         (
-            {**GRIT, "labels": {"name": "label-path", "labels": ["a"], "limit": 1, "longer": "symbol"}},
+            {**GRIT, "labels": {"name": "label-path", "labels": ["a"], "max_length": 1, "longer": "symbol"}},
             {},
             {"edges": {"a": [3]}},
             r"rows \[3\] of the label 'a': the table of edges has 3",

@@ -218,7 +218,7 @@ def comb(label: str) -> Structure:
 def test_whole_encoders_keep_to_it(name: str, training: bool) -> None:
     """All tensors of forward and backward, those of path encoders and feed-forward parts too."""
     graphs = [comb("x"), comb("y")]
-    encodings: dict[str, Any] = {"shaw": Distance(limit=20), "t5": Distance()}
+    encodings: dict[str, Any] = {"shaw": Distance(max_distance=20), "t5": Distance()}
     options = {"encoding": encodings[name]} if name in encodings else {"encoding": fitted(name, graphs)}
     # With the sinusoid of the query's place zhu-sum has a row for each path and place: few rows are not its promise.
     small: dict[str, Any] = {"cai": {"embedding": 8, "hidden": 8, "depths": 40}, "zhu-sum": {"sinusoid": False}}

@@ -195,7 +195,7 @@ def test_what_layers_share_is_gathered_once(name: str, monkeypatch: pytest.Monke
     """And its gradient is that of a bias gathered in each layer."""
     torch.manual_seed(0)
     dims, structures = Dims(16, 2, 3), [path(("",) * 30), path(("",) * 28)]
-    model = MODELS[name](dims, **({"paths": LabelPath(limit=5, labels=("",))} if name == "graphormer" else {}))
+    model = MODELS[name](dims, **({"paths": LabelPath(max_length=5, labels=("",))} if name == "graphormer" else {}))
     stack = Stack(replace(StackConfig.transformer(dims, 16), kernel="tiled"), model).double()
     positions = encode(structures, model.encodings).to(torch.device("cpu"), torch.float64)
     x = torch.randn(2, 30, 16, dtype=torch.float64)

@@ -21,12 +21,19 @@ FILE = SAMPLE / "test.txt"
 
 
 def test_what_is_stored_is_what_is_encoded(tmp_path: Path) -> None:
-    words = ["--encoding", "distance:limit=3", "--encoding", '{"name": "random-walk", "steps": 4}', "--graph", "levi"]
+    words = [
+        "--encoding",
+        "distance:max_distance=3",
+        "--encoding",
+        '{"name": "random-walk", "steps": 4}',
+        "--graph",
+        "levi",
+    ]
     shown = output("encode", FILE, "--reader", "amr", "--out", tmp_path / "store", *words)
     structures = [levi(structure) for structure in read(FILE, "amr").structures]
     assert shown == f"{tmp_path / 'store'}: {len(structures)} structures, encoded by distance, random-walk\n"
     store = load(tmp_path / "store")
-    assert store.encodings == (Distance(limit=3), RandomWalk(steps=4))
+    assert store.encodings == (Distance(max_distance=3), RandomWalk(steps=4))
     for stored, structure in zip(store, structures, strict=True):
         for encoding in store.encodings:
             expected = encoding.one(structure)
@@ -59,15 +66,27 @@ def test_bad_items_are_named_or_skipped(tmp_path: Path) -> None:
     ("words", "code", "message"),
     [
         (["--encoding", "distanc"], 2, "there is no encoding named 'distanc'. Did you mean 'distance'? Nearest of "),
-        (["--encoding", "distance:limt=3"], 2, "encoding 'distance' has no option named 'limt'. Did you mean 'limit'?"),
         (
-            ["--encoding", "distance:limit=x"],
+            ["--encoding", "distance:max_distence=3"],
             2,
-            "option 'limit' of encoding 'distance' takes a whole number or null; given is 'x'",
+            "encoding 'distance' has no option named 'max_distence'. Did you mean 'max_distance'?",
         ),
-        (["--encoding", "distance:limit"], 2, "--encoding 'distance:limit' is not of the form NAME or NAME:key=value"),
-        (["--encoding", "distance:limit=8,limit=9"], 2, "gives 'limit' twice; give it once"),
-        (["--encoding", "distance:limit=[1"], 2, "--encoding 'distance:limit=[1' cannot be read: it is no YAML: "),
+        (
+            ["--encoding", "distance:max_distance=x"],
+            2,
+            "option 'max_distance' of encoding 'distance' takes a whole number or null; given is 'x'",
+        ),
+        (
+            ["--encoding", "distance:max_distance"],
+            2,
+            "--encoding 'distance:max_distance' is not of the form NAME or NAME:key=value",
+        ),
+        (["--encoding", "distance:max_distance=8,max_distance=9"], 2, "gives 'max_distance' twice; give it once"),
+        (
+            ["--encoding", "distance:max_distance=[1"],
+            2,
+            "--encoding 'distance:max_distance=[1' cannot be read: it is no YAML: ",
+        ),
         (["--encoding", "distance", "--reader", "arm"], 1, "there is no reader named 'arm'. Did you mean 'amr'?"),
         (["--reader", "amr"], 2, "encode: the following arguments are required: --encoding"),
         (["--encoding", "distance", "--graph", "tree"], 2, "encode: argument --graph: invalid choice: 'tree'"),
@@ -97,8 +116,8 @@ def test_a_missing_file_and_an_existing_store(tmp_path: Path) -> None:
     ("text", "described"),
     [
         ("distance", {"name": "distance"}),
-        ("distance:limit=8", {"name": "distance", "limit": 8}),
-        ("label-path:limit=4,longer=symbol", {"name": "label-path", "limit": 4, "longer": "symbol"}),
+        ("distance:max_distance=8", {"name": "distance", "max_distance": 8}),
+        ("label-path:max_length=4,longer=symbol", {"name": "label-path", "max_length": 4, "longer": "symbol"}),
         ('{"name": "label-path", "labels": [":mod"]}', {"name": "label-path", "labels": [":mod"]}),
     ],
 )
@@ -106,7 +125,9 @@ def test_how_an_encoding_is_written(text: str, described: dict[str, Any]) -> Non
     assert parse_encoding(text) == described
 
 
-@pytest.mark.parametrize("text", ["", ":limit=3", "distance:limit", "distance:=3", "{", "{}", '{"name": 3}'])
+@pytest.mark.parametrize(
+    "text", ["", ":max_distance=3", "distance:max_distance", "distance:=3", "{", "{}", '{"name": 3}']
+)
 def test_how_an_encoding_is_not_written(text: str) -> None:
     with pytest.raises(UsageError, match="--encoding"):
         parse_encoding(text)

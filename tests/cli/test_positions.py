@@ -68,7 +68,7 @@ def test_encodings() -> None:
     rows = {row["encoding"]: row for row in json.loads(output("positions", "--encodings", "--json"))}
     assert set(rows) == set(ENCODINGS)
     assert rows["distance"]["per"] == "pair"
-    assert rows["distance"]["options"] == ["limit"]
+    assert rows["distance"]["options"] == ["max_distance"]
     assert not [row for row in rows.values() if not row["about"] or ":class:" in row["about"]]
 
 

@@ -34,7 +34,7 @@ SENTENCE = structpe.path(["a", "b"])
         (
             [SENTENCE],
             Order(),
-            "encode takes a list of encodings, such as [Order(), Distance(limit=8)]; given is Order()",
+            "encode takes a list of encodings, such as [Order(), Distance(max_distance=8)]; given is Order()",
         ),
         ([SENTENCE], iter([Order()]), "encode takes a list of encodings"),
         ([SENTENCE], [1], "and 1 is not one; a name such as 'distance' makes one with its defaults"),

@@ -34,13 +34,13 @@ from structpe.positions import Dims, build
 LABELS = ("a", "b")
 OF_PAIRS: list[Encoding] = [
     Distance(),
-    Distance(limit=2),
+    Distance(max_distance=2),
     UndirectedDistance(),
-    UndirectedDistance(limit=1),
+    UndirectedDistance(max_distance=1),
     SPRRelative(),
     LabelPath(LABELS),
-    LabelPath(LABELS, limit=2),
-    LabelPath(LABELS, limit=2, longer="symbol"),
+    LabelPath(LABELS, max_length=2),
+    LabelPath(LABELS, max_length=2, longer="symbol"),
 ]
 OF_NODES: list[Encoding] = [Depth(), Order(), BranchPath(depth=3, width=13), BranchPath(depth=2, width=2, binary=True)]
 
@@ -104,7 +104,7 @@ def test_nodes_of_a_tree_keep_their_values(encoding: Encoding, parents: list[tup
 @given(data=st.data())
 def test_each_row_and_column_of_a_graph_is_that_of_the_graph_so_far(directed: bool, data: st.DataObject) -> None:
     graph = GrowingGraph(directed=directed)
-    encodings = [Distance(), Distance(limit=2), UndirectedDistance()]
+    encodings = [Distance(), Distance(max_distance=2), UndirectedDistance()]
     for node in range(1, data.draw(st.integers(2, 9))):
         before, ends = graph.structure, st.lists(st.integers(0, node - 1), max_size=3)
         assert graph.add(data.draw(ends), data.draw(ends)) == node
@@ -136,8 +136,8 @@ def test_a_bridge_brings_earlier_nodes_nearer() -> None:
         {"name": "spr-rel"},
         {"name": "tpe", "encoding": {"name": "branch-path", "width": 8}},
         {"name": "spr"},
-        {"name": "zhu-cnn", "encoding": {"name": "label-path", "labels": [""], "limit": 4}},
-        {"name": "cai", "encoding": {"name": "label-path", "labels": [""], "limit": 8, "longer": "symbol"}},
+        {"name": "zhu-cnn", "encoding": {"name": "label-path", "labels": [""], "max_length": 4}},
+        {"name": "cai", "encoding": {"name": "label-path", "labels": [""], "max_length": 8, "longer": "symbol"}},
     ],
 )
 def test_a_decoder_that_writes_trees_has_the_rows_of_the_whole(position: Any) -> None:

@@ -445,11 +445,9 @@ def test_a_folder_without_a_store_is_refused(tmp_path: Path) -> None:
 
 
 def test_other_encodings_are_refused(written: Path) -> None:
-    expected = (
-        r"store was not encoded by Distance\(limit=3\); it was by: Offset\(\), Order\(\), Laplacian\(k=4, .*ask for"
-    )
+    expected = r"not encoded by Distance\(max_distance=3\); it was by: Offset\(\), Order\(\), Laplacian\(k=4, .*ask for"
     with pytest.raises(StoreError, match=expected):
-        load(written, [Order(), Distance(limit=3)])
+        load(written, [Order(), Distance(max_distance=3)])
 
 
 def test_a_missing_or_shortened_shard_is_refused(written: Path) -> None:

@@ -20,7 +20,7 @@ from structpe.structure import Structure, path
 from structpe.terms import Lookup
 from tests.strategies import structures
 
-INTEGRAL = [Distance(), UndirectedDistance(), Distance(limit=3)]
+INTEGRAL = [Distance(), UndirectedDistance(), Distance(max_distance=3)]
 REAL = [RandomWalk(steps=7), RandomWalk(steps=4, undirected=True), RRWP(steps=5), Eigenvalues(k=4)]
 
 

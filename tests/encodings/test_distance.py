@@ -74,11 +74,11 @@ def test_sizes_mix() -> None:
 def test_a_limit_keeps_signs_and_what_cannot_be_reached() -> None:
     graph = Structure(("a", "b", "c", "d"), [[0, 1], [1, 2]])
     expected = [[0, 1, 1, UNREACHABLE], [-1, 0, 1, UNREACHABLE], [-1, -1, 0, UNREACHABLE], [*[UNREACHABLE] * 3, 0]]
-    assert Distance(limit=1).one(graph).pairs().tolist() == expected
+    assert Distance(max_distance=1).one(graph).pairs().tolist() == expected
 
 
 def test_a_limit_below_one_is_refused() -> None:
-    with pytest.raises(EncodingError, match="encoding 'distance': the limit is 0; give 1 or more, or None"):
-        Distance(limit=0)
-    with pytest.raises(EncodingError, match="encoding 'undirected-distance': the limit is -3"):
-        UndirectedDistance(limit=-3)
+    with pytest.raises(EncodingError, match="encoding 'distance': max_distance is 0; give 1 or more, or None"):
+        Distance(max_distance=0)
+    with pytest.raises(EncodingError, match="encoding 'undirected-distance': max_distance is -3"):
+        UndirectedDistance(max_distance=-3)

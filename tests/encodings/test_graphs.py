@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from structpe.encodings import WITHIN
 from structpe.encodings import graphs as graphs_module
-from structpe.encodings.graphs import Graphs, within
+from structpe.encodings.graphs import Graphs
 from structpe.structure import Structure
 from tests.strategies import structures
 
@@ -28,6 +29,14 @@ def test_each_structure_is_a_part(drawn: list[Structure]) -> None:
         np.testing.assert_array_equal(edges - first, structure.edges)
         np.testing.assert_array_equal(owner[units] - first, structure.unit_owner)
         np.testing.assert_array_equal(graphs.graph[first : first + structure.size], i)
+
+
+def within(structure: Structure, nodes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """From pairs of nodes to pairs of units: two units of one node have ``WITHIN + k``."""
+    owner, places = structure.unit_owner, np.arange(structure.unit_count)
+    offset = places[None, :] - places[:, None]
+    same = (owner[:, None] == owner[None, :]) & (offset != 0)
+    return np.where(same, WITHIN + offset, nodes[owner[:, None], owner[None, :]])
 
 
 @settings(max_examples=50, deadline=None)

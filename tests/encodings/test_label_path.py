@@ -55,10 +55,10 @@ def expected(structure: Structure, encoding: LabelPath, t: int, s: int) -> list[
     found = all_shortest(structure, encoding.labels, int(owner[t])).get(int(owner[s]))
     if found is None:
         return [UNREACHABLE]
-    if encoding.limit is not None and len(found[0]) > encoding.limit:
+    if encoding.max_length is not None and len(found[0]) > encoding.max_length:
         if encoding.longer == "symbol":
             return [TOO_LONG]
-        return [steps[: encoding.limit] for steps in found][: encoding.paths]
+        return [steps[: encoding.max_length] for steps in found][: encoding.paths]
     return found[: encoding.paths]
 
 
@@ -70,7 +70,7 @@ def read(value: np.ndarray) -> list[tuple[int, ...]]:
 @st.composite
 def encodings(draw: st.DrawFn) -> LabelPath:
     limit, longer = draw(st.sampled_from([None, 1, 2, 4])), draw(st.sampled_from(["cut", "symbol"]))
-    return LabelPath(limit=limit, longer=longer, paths=draw(st.sampled_from([1, 2, 5])))
+    return LabelPath(max_length=limit, longer=longer, paths=draw(st.sampled_from([1, 2, 5])))
 
 
 @MANY
@@ -111,7 +111,7 @@ def _steps(structure: Structure, encoding: LabelPath, a: int, b: int) -> list[in
 def test_numbering_nodes_otherwise_changes_nothing(structure: Structure, encoding: LabelPath, random) -> None:
     number = np.array(random.sample(range(structure.size), structure.size))
     other, places = relabelled(structure, number)
-    for each in (encoding.fit([structure]), PathToken(limit=encoding.limit).fit([structure])):
+    for each in (encoding.fit([structure]), PathToken(max_length=encoding.max_length).fit([structure])):
         here, there = each.one(structure).pairs(), each.one(other).pairs()
         assert np.array_equal(here[places][:, places], there)
 
@@ -119,7 +119,7 @@ def test_numbering_nodes_otherwise_changes_nothing(structure: Structure, encodin
 @MANY
 @given(st.lists(structures(most=6), min_size=1, max_size=4), encodings())
 def test_many_at_once_are_as_one_by_one(batch: list[Structure], encoding: LabelPath) -> None:
-    for each in (encoding.fit(batch), PathToken(limit=encoding.limit).fit(batch)):
+    for each in (encoding.fit(batch), PathToken(max_length=encoding.max_length).fit(batch)):
         for together, structure in zip(each.many(batch), batch, strict=True):
             assert np.array_equal(unpadded(together.pairs()), unpadded(each.one(structure).pairs()))
 
@@ -136,7 +136,10 @@ def test_values_are_distinct_and_all_in_use(structure: Structure, encoding: Labe
 @MANY
 @given(structures(), st.sampled_from([None, 2]))
 def test_a_token_is_the_path_in_words(structure: Structure, limit: int | None) -> None:
-    steps, tokens = LabelPath(limit=limit).fit([structure]), PathToken(limit=limit, most=None).fit([structure])
+    steps, tokens = (
+        LabelPath(max_length=limit).fit([structure]),
+        PathToken(max_length=limit, max_tokens=None).fit([structure]),
+    )
     words = ["?", "self", "unreachable", *tokens.tokens]
     names = [f"{sign}:{label}" for label in steps.labels for sign in "-+"]
     values = steps.one(structure).pairs().reshape(structure.unit_count**2, -1)
@@ -150,7 +153,7 @@ def test_a_token_is_the_path_in_words(structure: Structure, limit: int | None) -
 def test_with_numba_and_without_it_are_equal_byte_by_byte(batch: list[Structure], encoding: LabelPath) -> None:
     pytest.importorskip("numba")
     assert_same_by_both_ways(encoding.fit(batch), batch)
-    assert_same_by_both_ways(PathToken(limit=encoding.limit).fit(batch), batch)
+    assert_same_by_both_ways(PathToken(max_length=encoding.max_length).fit(batch), batch)
 
 
 def assert_same_by_both_ways(encoding: Encoding, batch: list[Structure]) -> None:
@@ -165,7 +168,7 @@ def assert_same_by_both_ways(encoding: Encoding, batch: list[Structure]) -> None
 
 
 def test_a_path_graph_reads_as_steps_down_and_up() -> None:
-    encoding = LabelPath(limit=2).fit([path("abc")])
+    encoding = LabelPath(max_length=2).fit([path("abc")])
     assert encoding.labels == ("",)
     assert encoding.size == 6
     assert [read(v)[0] for v in encoding.one(path("abc")).pairs()[1]] == [(5,), SELF, (4,)]
@@ -183,8 +186,8 @@ def test_labels_never_seen_are_unknown() -> None:
 
 def test_a_vocabulary_of_tokens_keeps_the_most_frequent() -> None:
     often, once = Structure(("a", "b"), [(0, 1)], ("x",)), Structure(("a", "b"), [(0, 1)], ("a",))
-    assert PathToken(most=2).fit([often, often, once]).tokens == ("+:x", "-:x")
-    assert PathToken(most=None).fit([often, often, once]).size == 7
+    assert PathToken(max_tokens=2).fit([often, often, once]).tokens == ("+:x", "-:x")
+    assert PathToken(max_tokens=None).fit([often, often, once]).size == 7
 
 
 def many_labels(nodes: int) -> Structure:
@@ -293,7 +296,7 @@ def test_an_encoding_that_was_not_fitted_says_so(encoding: LabelPath | PathToken
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({"limit": 0}, "the limit is 0; give 1 or more, or None"),
+        ({"max_length": 0}, "max_length is 0; give 1 or more, or None"),
         ({"paths": 0}, "paths is 0; give 1 or more"),
         ({"longer": "no"}, "option 'longer' of encoding 'label-path' takes one of 'cut', 'symbol'; given is 'no'"),
     ],
@@ -304,11 +307,11 @@ def test_options_that_make_no_sense_are_refused(options: dict, text: str) -> Non
 
 
 def test_a_vocabulary_of_no_tokens_is_refused() -> None:
-    with pytest.raises(EncodingError, match="most is 0; give 1 or more, or None for all paths"):
-        PathToken(most=0)
+    with pytest.raises(EncodingError, match="max_tokens is 0; give 1 or more, or None for no limit"):
+        PathToken(max_tokens=0)
 
 
-@pytest.mark.parametrize("encoding", [LabelPath(limit=3, paths=2), PathToken()])
+@pytest.mark.parametrize("encoding", [LabelPath(max_length=3, paths=2), PathToken()])
 def test_its_options_make_it_again(encoding: LabelPath | PathToken) -> None:
     fitted = encoding.fit([path("abc")])
     assert ENCODINGS[fitted.name](**fitted.options()) == fitted
@@ -344,4 +347,4 @@ def test_more_paths_than_memory_holds(monkeypatch: pytest.MonkeyPatch) -> None:
         EncodingError, match=r"the shortest paths have \d+ different sequences of labels, of up to \d s"
     ):
         LabelPath().fit([long]).one(long)
-    assert LabelPath(limit=1).fit([long]).one(long).values.shape == (17, 1)
+    assert LabelPath(max_length=1).fit([long]).one(long).values.shape == (17, 1)

@@ -123,7 +123,7 @@ def test_windows_too_wide_for_memory_are_refused() -> None:
     text = Structure(("",) * n, np.zeros((0, 2), dtype=int), order=np.arange(n), name="text:1")
     message = (
         r"text:1: encoding 'window': 1000000 units with 256 to either side are 513000000 pairs, which take 31 GiB; "
-        r"134217728 pairs at most. Give a reach of 66, or encode parts of the text"
+        r"134217728 pairs at most. Give a max_distance of 66, or encode parts of the text"
     )
     with pytest.raises(EncodingError, match=message):
         Window().one(text)

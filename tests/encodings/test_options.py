@@ -32,7 +32,7 @@ HUGE = 10**7
         ("random-walk", "minutes"),
         ("random-walk", "steps"),
         ("rrwp", "steps"),
-        ("tabular", "most"),
+        ("tabular", "max_k"),
         ("token-laplacian", "k"),
         ("walk-kernel", "length"),
         ("weisfeiler-lehman", "iterations"),
@@ -54,7 +54,7 @@ def test_sizes_that_would_fill_the_memory(name: str, option: str) -> None:
         ("personalized-pagerank", {"restart": 1e-300}, "restart is 1e-300; give a probability between 0 and 1"),
         ("personalized-pagerank", {"threshold": math.nan}, "threshold is nan; give 0 or more, or None"),
         ("weisfeiler-lehman", {"iterations": 0}, "iterations is 0; give 1 or more, or None"),
-        ("weisfeiler-lehman", {"most": -1}, "most is -1; give 1 or more, or None"),
+        ("weisfeiler-lehman", {"max_roles": -1}, "max_roles is -1; give 1 or more, or None"),
     ],
 )
 def test_options_that_no_one_means(name: str, options: dict[str, Any], message: str) -> None:
@@ -116,10 +116,13 @@ def test_distances_that_float32_cannot_hold() -> None:
     ("of", "message"),
     [
         (
-            {"limit": 3},
-            r"option 'of' of encoding 'binned', an encoding, is described by its name.*is {'limit': 3}",
+            {"max_distance": 3},
+            r"option 'of' of encoding 'binned', an encoding, is described by its name.*is {'max_distance': 3}",
         ),
-        ({"name": "distance", "limt": 3}, "encoding 'distance' has no option named 'limt'. Did you mean 'limit'"),
+        (
+            {"name": "distance", "max_distence": 3},
+            "encoding 'distance' has no option named 'max_distence'. Did you mean 'max_distance'",
+        ),
     ],
 )
 def test_what_is_binned_is_described_in_full(of: Any, message: str) -> None:

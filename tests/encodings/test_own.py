@@ -146,6 +146,24 @@ def test_many_gives_a_column_of_all(found: Callable[[Any], Any], problem: str) -
         structpe.encode([GRAPH, GRAPH], [Many()])
 
 
+def test_many_alone_suffices_and_is_checked() -> None:
+    class Many(Encoding):
+        arity = 1
+
+        def many(self, structures: Any) -> Any:
+            return Column.of([Encoded(np.arange(2)) for _ in structures])
+
+    assert structpe.encode([structpe.path(["a", "b"])], [Many()])[Many()].tolist() == [[0, 1]]
+    with pytest.raises(EncodingError, match="it has 2 values for 3 units; give one for each unit"):
+        Many().one(GRAPH)
+
+    class Neither(Encoding):
+        arity = 1
+
+    with pytest.raises(EncodingError, match=r"'Neither' defines neither one nor many; define one\(self, structure\)"):
+        structpe.encode([GRAPH], [Neither()])
+
+
 def test_options_must_be_keys() -> None:
     @dataclass(frozen=True)
     class Keyed(Encoding, name="keyed-of-a-test"):
@@ -232,5 +250,6 @@ def test_encode_takes_structures_and_encodings() -> None:
 
 
 def test_every_encoding_of_ours_passes() -> None:
-    """The checks see all of them: each class has its own ``one``, which is wrapped."""
-    assert all("one" not in vars(cls) or vars(cls)["one"].__wrapped__ for cls in ENCODINGS.values())
+    """The checks see all of them: a class's own ``one`` is wrapped, and so is its own ``many``."""
+    own = [vars(cls)[method] for cls in ENCODINGS.values() for method in ("one", "many") if method in vars(cls)]
+    assert all(method.__wrapped__ for method in own)

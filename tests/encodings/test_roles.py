@@ -111,7 +111,7 @@ def test_nodes_of_different_graphs_have_one_role_if_they_look_alike() -> None:
 
 def test_colours_not_seen_have_number_zero_and_rare_ones_may_be_left_out() -> None:
     line = path("abcdef")
-    encoding = WeisfeilerLehman(most=1).fit([line])
+    encoding = WeisfeilerLehman(max_roles=1).fit([line])
     assert encoding.size == 2
     assert encoding.one(line).values.tolist() == [0, 1, 1, 1, 1, 0]
     with pytest.raises(EncodingError, match=r"it knows no role yet; .* encoding.fit\(structures\)"):

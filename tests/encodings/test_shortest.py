@@ -142,12 +142,12 @@ def test_groups_of_small_graphs(cells: int, monkeypatch: pytest.MonkeyPatch) -> 
 
 # --- the columns ---
 
-BOTH: list[Encoding] = [Distance(), UndirectedDistance(), Distance(limit=2), UndirectedDistance(limit=1)]
+BOTH: list[Encoding] = [Distance(), UndirectedDistance(), Distance(max_distance=2), UndirectedDistance(max_distance=1)]
 
 
 def expected(encoding: Encoding, structure: Structure) -> NDArray[np.int64]:
     found = literal(structure, isinstance(encoding, Distance))
-    limit = encoding.options()["limit"]
+    limit = encoding.options()["max_distance"]
     nodes = np.where(np.isfinite(found), found if limit is None else found.clip(-limit, limit), UNREACHABLE)
     owner = structure.unit_owner
     places = np.arange(len(owner))
@@ -198,7 +198,7 @@ def test_plain_sequences_beside_graphs_keep_an_index_of_offsets() -> None:
     np.testing.assert_array_equal(column[1].pairs(), Offset().one(line).pairs())
     for i in (0, 2):
         np.testing.assert_array_equal(column[i].pairs(), expected(Distance(), tree))
-    assert Distance(limit=2).many([tree, line]).values.tolist() == [-2, -1, 0, 1, 2, UNREACHABLE]
+    assert Distance(max_distance=2).many([tree, line]).values.tolist() == [-2, -1, 0, 1, 2, UNREACHABLE]
 
 
 def test_a_batch_of_short_sequences_of_a_column_has_their_values_only() -> None:

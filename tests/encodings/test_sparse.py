@@ -67,7 +67,7 @@ def test_they_know_how_many_units_there_are(structure: Structure) -> None:
 
 
 def test_a_window_needs_a_reach_and_an_order() -> None:
-    with pytest.raises(EncodingError, match="encoding 'window': reach is 0; give 1 or more"):
+    with pytest.raises(EncodingError, match="encoding 'window': max_distance is 0; give 1 or more"):
         Window(0)
     with pytest.raises(EncodingError, match="the structure has no reading order"):
         Window().one(Structure(("a", "b"), [[0, 1]]))

@@ -87,10 +87,10 @@ def test_units_limits_and_paths(encoding: type) -> None:
     pairs, nodes = encoding().one(split).pairs(), encoding().one(TREE).pairs()
     assert pairs[2, 2:5].tolist() == [0, WITHIN + 1, WITHIN + 2]
     assert pairs[3, 5] == pairs[2, 5] == nodes[2, 3]
-    limited = encoding(limit=1).one(TREE).pairs()
+    limited = encoding(max_distance=1).one(TREE).pairs()
     np.testing.assert_array_equal(limited, np.where(np.abs(nodes) > 1, NONE, nodes))
-    with pytest.raises(EncodingError, match="the limit is 0; give 1 or more"):
-        encoding(limit=0)
+    with pytest.raises(EncodingError, match="max_distance is 0; give 1 or more"):
+        encoding(max_distance=0)
     with pytest.raises(EncodingError, match="it needs a tree"):
         encoding().one(Structure(("a", "b", "c"), [[0, 2], [1, 2]]))
 
@@ -245,7 +245,7 @@ def test_units_of_one_node_count_their_places() -> None:
 
 
 def test_plain_data_describes_what_is_binned() -> None:
-    encoding = Binned(AncestorDistance(limit=3), bins=8)
+    encoding = Binned(AncestorDistance(max_distance=3), bins=8)
     data = json.loads(json.dumps({"name": encoding.name, **encoding.options()}))
     assert build_encoding(data) == encoding == ENCODINGS["binned"](**encoding.options())
     assert hash(build_encoding(data)) == hash(encoding)

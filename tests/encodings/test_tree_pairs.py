@@ -34,9 +34,9 @@ from tests.strategies import structures, trees
 
 SHAPES = ("drawn", "path", "star", "bush")
 OF_TREES: list[Encoding] = [
-    SPRRelative(), LowestCommonAncestor(), LowestCommonAncestor(limit=2), AncestorDistance(), AncestorDistance(limit=3),
-    SiblingDistance(), SiblingDistance(limit=1), ParentChild(), ChildPath(), BranchPath(width=300), Depth(),
-    RootDistance(),
+    SPRRelative(), LowestCommonAncestor(), LowestCommonAncestor(max_distance=2), AncestorDistance(),
+    AncestorDistance(max_distance=3), SiblingDistance(), SiblingDistance(max_distance=1), ParentChild(), ChildPath(),
+    BranchPath(width=300), Depth(), RootDistance(),
 ]  # fmt: skip
 
 

@@ -47,7 +47,7 @@ def test_each_sentence_has_the_values_of_the_encodings(doc: Doc) -> None:
 
 
 def test_parts_of_a_sentence_have_their_own(doc: Doc) -> None:
-    TreePositions(["depth", {"name": "distance", "limit": 4}])(doc)
+    TreePositions(["depth", {"name": "distance", "max_distance": 4}])(doc)
     first, second = doc.sents
     assert first._.structpe["depth"].tolist() == [1, 0, 2, 1, 1, 1]
     assert second._.structpe["depth"].tolist() == [1, 0, 1]
@@ -92,7 +92,7 @@ def test_what_cannot_be_is_said(nlp: Language, doc: Doc) -> None:
     with pytest.raises(PositionError, match=r"there is no encoding named 'dept'\. Did you mean 'depth'"):
         TreePositions(["dept"])
     with pytest.raises(EncodingError, match="two encodings are named 'distance'"):
-        TreePositions(["distance", {"name": "distance", "limit": 3}])
+        TreePositions(["distance", {"name": "distance", "max_distance": 3}])
     with pytest.raises(EncodingError, match="lists pairs, which have no matrix; leave it out"):
         TreePositions(["neighbours"])
     with pytest.raises(ConversionError, match="has no dependency parse"):

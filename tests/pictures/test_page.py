@@ -105,7 +105,7 @@ def test_texts_cannot_leave_their_place() -> None:
 def test_1_and_200_nodes(form: str) -> None:
     for size in (1, 200):
         structure = large(size, form)
-        told = said(page(structure, [Distance(limit=4)]))
+        told = said(page(structure, [Distance(max_distance=4)]))
         assert len(told["nodes"]) == size
 
 
@@ -118,7 +118,7 @@ def test_a_molecule_is_rdkit_s_picture_under_its_atoms() -> None:
 
 def test_too_large_for_a_page() -> None:
     with pytest.raises(PictureError, match=r"^long: the structure has 401 units and 160801 cells in its maps, a page"):
-        page(path(["a"] * 401, name="long"), [Distance(limit=2)])
+        page(path(["a"] * 401, name="long"), [Distance(max_distance=2)])
 
 
 def test_saving(tmp_path: Path) -> None:

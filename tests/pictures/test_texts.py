@@ -71,7 +71,7 @@ def test_texts_do_not_meet(name: str) -> None:
 @pytest.mark.parametrize("name", ["two, long", "molecule", "graph", "one", "scripts"])
 def test_texts_do_not_meet_beside_maps(name: str) -> None:
     position = {"name": "t5", "encoding": "distance"}
-    assert not faults(show(DRAWN[name], [Distance(limit=3), begin(position, DIMS, list)]))
+    assert not faults(show(DRAWN[name], [Distance(max_distance=3), begin(position, DIMS, list)]))
 
 
 def sampled() -> Iterator[tuple[str, Structure]]:
@@ -247,7 +247,7 @@ def test_texts_of_figures_do_not_meet() -> None:
 
 def test_maps_of_a_page_name_as_many_rows_as_there_is_room_for() -> None:
     for count in (3, 30, 60, 79, 200):
-        layout = plots(page(path([f"word{i}" for i in range(count)]), [Distance(limit=2), RandomWalk(steps=40)]))
+        layout = plots(page(path([f"word{i}" for i in range(count)]), [Distance(max_distance=2), RandomWalk(steps=40)]))
         for _, shown in (layout["map0"], layout["map1"]):
             room = (shown["height"] - shown["margin"]["t"] - shown["margin"]["b"]) / count
             ticks = shown["yaxis"]["tickvals"]

@@ -38,7 +38,7 @@ def test_the_authors_bias_after_the_softmax() -> None:
 
 def test_pairs_without_a_path_count_as_far_as_the_limit_and_units_of_a_node_by_their_offset() -> None:
     apart = Structure(("a", "b", "c"), [[0, 1]]).with_units(("a", "b", "b'", "b''", "c"), (0, 1, 1, 1, 2))
-    model = ALiBi(Dims(1, 1, 1), encoding=Distance(limit=5)).double()
+    model = ALiBi(Dims(1, 1, 1), encoding=Distance(max_distance=5)).double()
     (bias,) = model.terms(model.prepare(encode([apart], model.encodings)), Site(0)).bias
     assert (-bias.dense()[0, :, :, 0] * 2**8).tolist() == [
         [0, 1, 1, 1, 5],
@@ -52,7 +52,7 @@ def test_pairs_without_a_path_count_as_far_as_the_limit_and_units_of_a_node_by_t
 def test_without_a_limit_they_are_an_error() -> None:
     model = ALiBi(Dims(4, 2, 1), encoding=Distance())
     model.prepare(encode([path(["a", "b"])], model.encodings))
-    with pytest.raises(PositionError, match=r"a pair of units without a path.*'distance' with limit=\.\.\."):
+    with pytest.raises(PositionError, match=r"a pair of units without a path.*'distance' with max_distance=\.\.\."):
         model.prepare(encode([Structure(("a", "b"), [])], model.encodings))
 
 

@@ -27,11 +27,11 @@ DIMS = Dims(8, 2, 3)
         ({"name": "t5"}, Offset(), 32),
         ({"name": "t5", "encoding": "distance"}, Distance(), 32 + 1 + 17),
         (
-            {"name": "t5", "encoding": {"name": "distance", "limit": 8}, "num_buckets": 16},
-            Distance(limit=8),
+            {"name": "t5", "encoding": {"name": "distance", "max_distance": 8}, "num_buckets": 16},
+            Distance(max_distance=8),
             16 + 1 + 17,
         ),
-        ({"name": "t5", "encoding": Distance(limit=8), "num_buckets": 16}, Distance(limit=8), 16 + 1 + 17),
+        ({"name": "t5", "encoding": Distance(max_distance=8), "num_buckets": 16}, Distance(max_distance=8), 16 + 1 + 17),
     ],
 )
 def test_from_plain_data(config: Any, encoding: Any, rows: int) -> None:
@@ -54,10 +54,10 @@ def test_a_list_is_a_sum() -> None:
 
 
 def test_description_is_whole_and_plain() -> None:
-    model = build({"name": "t5", "encoding": {"name": "distance", "limit": 8}, "sharing": "none"}, DIMS)
+    model = build({"name": "t5", "encoding": {"name": "distance", "max_distance": 8}, "sharing": "none"}, DIMS)
     assert json.loads(json.dumps(describe(model))) == {
         "name": "t5",
-        "encoding": {"name": "distance", "limit": 8},
+        "encoding": {"name": "distance", "max_distance": 8},
         "num_buckets": 32,
         "max_distance": 128,
         "sharing": "none",
@@ -102,12 +102,12 @@ REFUSED = [
         r"option 'encoding' of position model 't5': there is no encoding named 'distanz'. Did you mean 'distance'\?",
     ),
     (
-        {"name": "t5", "encoding": {"name": "distance", "limits": 3}},
-        r"encoding 'distance' has no option named 'limits'. Did you mean 'limit'\? Known: limit$",
+        {"name": "t5", "encoding": {"name": "distance", "max_distances": 3}},
+        r"encoding 'distance' has no option named 'max_distances'. Did you mean 'max_distance'\? Known: max_distance$",
     ),
     (
-        {"name": "t5", "encoding": {"name": "distance", "limit": "3"}},
-        r"option 'limit' of encoding 'distance' takes a whole number or null; given is '3'$",
+        {"name": "t5", "encoding": {"name": "distance", "max_distance": "3"}},
+        r"option 'max_distance' of encoding 'distance' takes a whole number or null; given is '3'$",
     ),
     (
         {"name": "t5", "encoding": 4},

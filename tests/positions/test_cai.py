@@ -38,7 +38,7 @@ WANT = Structure(
 def by_hand(given: Golden) -> tuple[Cai, Positions]:
     """A model with the weights of the golden file, and the paths that it was given."""
     dims = Dims(given.cfg["embed_dim"], given.cfg["heads"], 1)
-    encoding = LabelPath(LABELS, limit=8, longer="symbol", paths=4)
+    encoding = LabelPath(LABELS, max_length=8, longer="symbol", paths=4)
     model = Cai(dims, encoding, embedding=given.cfg["rel_dim"], hidden=given.cfg["hidden"]).double().eval()
     w = given.weights("enc.")
     rows = torch.zeros(encoding.size, given.cfg["rel_dim"], dtype=torch.float64)
@@ -83,7 +83,7 @@ def test_the_authors_attention(kernel: str) -> None:
 
 def test_the_authors_paths_and_depths() -> None:
     given = golden("gtos")
-    encoding = LabelPath(LABELS, limit=8, longer="symbol", paths=4)
+    encoding = LabelPath(LABELS, max_length=8, longer="symbol", paths=4)
     pairs = encoding.one(WANT).pairs()
     for i, row in given.cfg["paths"].items():
         for j, paths in row.items():
@@ -163,7 +163,7 @@ MANY = Structure(tuple("abcdefghij"), WAYS + AGAIN, tuple("xxyxxz") * 2, root=0)
 
 def many() -> tuple[Cai, Positions, Tensor]:
     """A model, the positions of the structure with several paths, and r of its two label sequences from 0 to 4."""
-    encoding = LabelPath(limit=8, longer="symbol", paths=8).fit([MANY])
+    encoding = LabelPath(max_length=8, longer="symbol", paths=8).fit([MANY])
     torch.manual_seed(0)
     model = Cai(Dims(8, 2, 1), encoding, embedding=3, hidden=5).double()
     lookup = encode([MANY, MANY], [encoding])[encoding]
@@ -211,7 +211,7 @@ def _draw(model: Cai, positions: Positions, seed: int) -> Tensor:
 
 
 def test_one_path_per_pair_needs_no_draw() -> None:
-    encoding = LabelPath(limit=8, longer="symbol").fit([MANY])
+    encoding = LabelPath(max_length=8, longer="symbol").fit([MANY])
     model = Cai(Dims(8, 2, 1), encoding, embedding=3, hidden=5).train()
     before = torch.get_rng_state()
     positions = encode([MANY], [encoding])
@@ -234,7 +234,7 @@ def test_the_network_runs_once_per_distinct_path(training: bool) -> None:
 
 
 def test_depths_are_added_to_the_input_and_start_at_zero() -> None:
-    encoding = LabelPath(limit=8, longer="symbol", paths=8).fit([WANT])
+    encoding = LabelPath(max_length=8, longer="symbol", paths=8).fit([WANT])
     model = Cai(Dims(8, 2, 1), encoding, embedding=3, hidden=5)
     prepared, x = model.prepare(encode([WANT], model.encodings)), torch.randn(1, 5, 8)
     assert torch.equal(model.inputs(x, prepared), x)
@@ -244,7 +244,7 @@ def test_depths_are_added_to_the_input_and_start_at_zero() -> None:
 
 def test_a_depth_beyond_the_table_is_refused() -> None:
     long = path("abcdef")
-    model = Cai(Dims(8, 2, 1), LabelPath(limit=8).fit([long]), embedding=3, hidden=5, depths=5)
+    model = Cai(Dims(8, 2, 1), LabelPath(max_length=8).fit([long]), embedding=3, hidden=5, depths=5)
     with pytest.raises(PositionError, match="'cai' has 5 depths, this batch needs 6; build it with a larger 'depths'"):
         model.inputs(torch.zeros(1, 6, 8), model.prepare(encode([long], model.encodings)))
 
@@ -265,7 +265,7 @@ def test_far_pairs_share_one_symbol() -> None:
 
 
 def test_dropout_is_for_training_only() -> None:
-    encoding = LabelPath(limit=8).fit([WANT])
+    encoding = LabelPath(max_length=8).fit([WANT])
     model = Cai(Dims(8, 2, 1), encoding, embedding=3, hidden=5, dropout=0.5)
     positions = encode([WANT], model.encodings)
     assert torch.equal(*(model.eval().prepare(positions)[0].table for _ in range(2)))

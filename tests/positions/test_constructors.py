@@ -83,8 +83,12 @@ def test_constructors_and_build_refuse_the_same_of_all_kinds() -> None:
         (lambda: MODELS["t5"](32), PositionError, r"is built for sizes, Dims\(width, heads, layers\); given is 32"),  # type: ignore[arg-type]
         (lambda: MODELS["t5"](DIMS, encoding="nope"), PositionError, "no encoding named 'nope'"),  # type: ignore[call-arg]
         (lambda: MODELS["t5"](DIMS, encoding=Distance), PositionError, "'encoding' .* given is <class"),  # type: ignore[call-arg]
-        (lambda: Distance("4"), EncodingError, "option 'limit' of encoding 'distance' takes a whole number or null"),  # type: ignore[arg-type]
-        (lambda: Distance(limit=10**9), EncodingError, "is 1000000000; at most 16777216 is allowed"),
+        (
+            lambda: Distance("4"),
+            EncodingError,
+            "option 'max_distance' of encoding 'distance' takes a whole number or null",
+        ),  # type: ignore[arg-type]
+        (lambda: Distance(max_distance=10**9), EncodingError, "is 1000000000; at most 16777216 is allowed"),
         (lambda: Dims(d_model=32), PositionError, "Dims has no option named 'd_model'. .*width, heads, layers"),  # type: ignore[call-arg]
         (lambda: Dims(32, 4), PositionError, "Dims: missing a required argument: 'layers'; arguments: width, heads"),  # type: ignore[call-arg]
     ],
@@ -95,7 +99,7 @@ def test_what_they_say(make: Callable[[], Any], error: type[StructPEError], mess
 
 
 def test_an_encoding_is_an_option_in_any_form() -> None:
-    forms: list[Any] = [Distance(limit=3), {"name": "distance", "limit": 3}]
+    forms: list[Any] = [Distance(max_distance=3), {"name": "distance", "max_distance": 3}]
     assert [MODELS["t5"](DIMS, encoding=form).encodings for form in forms] == [(Distance(3),)] * 2  # type: ignore[call-arg]
     assert MODELS["t5"](DIMS, encoding="distance").encodings == (Distance(),)  # type: ignore[call-arg]
     assert Binned(of="distance") == Binned(of=Distance())  # type: ignore[arg-type]
@@ -104,7 +108,7 @@ def test_an_encoding_is_an_option_in_any_form() -> None:
 def test_numbers_of_numpy_are_numbers() -> None:
     model = MODELS["t5"](DIMS, num_buckets=np.int64(16))  # type: ignore[call-arg]
     assert structpe.positions.describe(model)["num_buckets"] == 16
-    assert type(Distance(limit=np.int64(3)).limit) is int  # type: ignore[arg-type]
+    assert type(Distance(max_distance=np.int64(3)).max_distance) is int  # type: ignore[arg-type]
     assert Dims(np.int64(8), 2, 1) == Dims(8, 2, 1)  # type: ignore[arg-type]
 
 

@@ -84,7 +84,7 @@ def test_neither_value_nor_gradient_overflows(w: float) -> None:
 
 
 def test_the_distance_of_units_of_one_node_is_that_of_their_places() -> None:
-    model = made("da-transformer", encoding=Distance(limit=9))
+    model = made("da-transformer", encoding=Distance(max_distance=9))
     far = model.prepare(encode(TREES[:1], model.encodings)).dense()[0]
     owner = torch.tensor(TREES[0].unit_owner)
     places = torch.arange(len(owner))
@@ -98,9 +98,11 @@ def test_a_pair_without_a_path_is_as_far_as_the_limit() -> None:
     siblings = encode([forest], model.encodings)
     apart = (siblings[Distance()].table == 1 << 20).any()
     assert apart, "the two branches of the tree are not connected along its edges"
-    with pytest.raises(PositionError, match=r"'da-transformer' got a pair of units without a path.* with limit="):
+    with pytest.raises(
+        PositionError, match=r"'da-transformer' got a pair of units without a path.* with max_distance="
+    ):
         model.prepare(siblings)
-    limited = made("da-transformer", encoding=Distance(limit=9))
+    limited = made("da-transformer", encoding=Distance(max_distance=9))
     prepared = limited.prepare(encode([forest], limited.encodings))
     assert int(prepared.table.max()) == 9
     assert limited.terms(prepared, Site(0)).gate

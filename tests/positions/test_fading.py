@@ -140,9 +140,9 @@ def test_kerple_starts_as_its_authors_start_it() -> None:
 def test_pairs_without_a_path_need_a_limit(name: str) -> None:
     apart = Structure(("a", "b"), [])
     model = MODELS[name](Dims(4, 2, 1), encoding=Distance())
-    with pytest.raises(PositionError, match=rf"{name!r} got a pair of units without a path.*with limit=\.\.\."):
+    with pytest.raises(PositionError, match=rf"{name!r} got a pair of units without a path.*with max_distance=\.\.\."):
         model.prepare(encode([apart], model.encodings))
-    model = MODELS[name](Dims(4, 2, 1), encoding=Distance(limit=3))
+    model = MODELS[name](Dims(4, 2, 1), encoding=Distance(max_distance=3))
     (bias,) = model.terms(model.prepare(encode([apart], model.encodings)), Site(0)).bias
     assert torch.equal(bias.dense()[0, 0, 1], bias_of(model, 4)[:, 0, 3])
 

@@ -53,5 +53,7 @@ def test_roles_are_rows_of_a_table() -> None:
 
 def test_more_roles_than_rows() -> None:
     roles = WeisfeilerLehman().fit([path("abcd")])
-    with pytest.raises(PositionError, match=r"'dwivedi-wl' has 2 rows for roles, the encoding has 3 values; .*most=1"):
+    with pytest.raises(
+        PositionError, match=r"'dwivedi-wl' has 2 rows for roles, the encoding has 3 values; .*max_roles=1"
+    ):
         MODELS["dwivedi-wl"](DIMS, encoding=roles, rows=2)

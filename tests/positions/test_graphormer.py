@@ -44,7 +44,7 @@ def graphs(given: Golden) -> list[Structure]:
 def filled(name: str, given: Golden) -> tuple[PositionModel, list[Structure]]:
     """Our model with the authors' weights."""
     cfg, structures = given.cfg, graphs(given)
-    options = {"limit": 3} if name == "graphormer" else {"limit": 1, "longer": "symbol"}
+    options = {"max_length": 3} if name == "graphormer" else {"max_length": 1, "longer": "symbol"}
     paths = LabelPath(**options).fit(structures)
     dims = Dims(given["out.node_feature"].shape[-1], cfg["num_heads"], 2)
     model = MODELS[name](dims, paths=paths, farthest=cfg["spatial_pos_max"], degrees=15).double()
@@ -138,7 +138,7 @@ def test_the_authors_inputs(name: str) -> None:
 def test_the_equation_pair_by_pair() -> None:
     """On a tree with directions, where paths are unique: distance, then each step with its own matrix."""
     tree = replace(TREES[0], units=None, owner=None)
-    model = made("graphormer", paths=LabelPath(limit=2))
+    model = made("graphormer", paths=LabelPath(max_length=2))
     terms = model.terms(model.prepare(encode([tree], model.encodings)), Site(0))
     bias = sum(x.dense()[0] for x in terms.bias)
     graph = nx.Graph(tree.edges.tolist())
@@ -162,7 +162,7 @@ def test_graphgps_counts_the_steps_that_a_path_does_not_have(limit: int) -> None
     tree = with_virtual_node(
         replace(TREES[0], units=None, owner=None, edges=TREES[0].edges[1:], relations=tuple("bcabc"))
     )
-    model = made("graphormer-gps", paths=LabelPath(limit=limit))
+    model = made("graphormer-gps", paths=LabelPath(max_length=limit))
     m, table, known = limit + 1, model.edges.table, model.encodings[1].labels
     terms = model.terms(model.prepare(encode([tree], model.encodings)), Site(0))
     bias = sum(x.dense()[0] for x in terms.bias)
@@ -217,15 +217,15 @@ def test_a_virtual_node_changes_nothing_among_the_others() -> None:
 
 def test_what_is_refused() -> None:
     with pytest.raises(PositionError, match="'graphormer-gps' needs paths that are cut; given is LabelPath"):
-        MODELS["graphormer-gps"](Dims(8, 2, 1), paths=LabelPath(limit=1, longer="symbol"))
+        MODELS["graphormer-gps"](Dims(8, 2, 1), paths=LabelPath(max_length=1, longer="symbol"))
     star = Structure(("x",) * 6, [[0, i] for i in range(1, 6)], ("a",) * 5, directed=False)
-    model = MODELS["graphormer"](Dims(8, 2, 1), paths=LabelPath(limit=2).fit([star]), degrees=5)
+    model = MODELS["graphormer"](Dims(8, 2, 1), paths=LabelPath(max_length=2).fit([star]), degrees=5)
     with pytest.raises(PositionError, match="'graphormer' has 5 degrees, this batch needs 6; build it with a larger"):
         model.prepare(encode([star], model.encodings))
     with pytest.raises(PositionError, match="needs paths of a limited length, one per pair"):
         MODELS["graphormer"](Dims(8, 2, 1), paths=LabelPath())
     with pytest.raises(PositionError, match="needs the labels of single edges"):
-        MODELS["graphormer-simple"](Dims(8, 2, 1), paths=LabelPath(limit=2))
+        MODELS["graphormer-simple"](Dims(8, 2, 1), paths=LabelPath(max_length=2))
     with pytest.raises(PositionError, match="'farthest' of position model 'graphormer' is 0; give 1 or more"):
         MODELS["graphormer"](Dims(8, 2, 1), farthest=0)
 

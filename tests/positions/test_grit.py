@@ -111,7 +111,7 @@ def test_a_layer_pair_by_pair(times: int) -> None:
 def test_labels_of_edges_are_added_to_the_states_of_pairs(directed: bool) -> None:
     edges, words = [[0, 1], [1, 2], [2, 0], [2, 3]], "abca"
     structure = Structure(("x",) * 5, np.array(edges), tuple(words), directed=directed)
-    model = made("grit", labels=LabelPath(("a", "b"), limit=1, longer="symbol"))
+    model = made("grit", labels=LabelPath(("a", "b"), max_length=1, longer="symbol"))
     plain, known = model.prepare(encode([structure], model.encodings)), model.options()["labels"].labels
     walks = torch.from_numpy(RRWP().one(structure).pairs())
     row = {}
@@ -204,7 +204,9 @@ def test_it_may_be_built_without_the_rectifier() -> None:
     torch.testing.assert_close(*outs)
 
 
-@pytest.mark.parametrize("options", [{"norm": "batch"}, {"labels": LabelPath(("a", "b"), limit=1, longer="symbol")}])
+@pytest.mark.parametrize(
+    "options", [{"norm": "batch"}, {"labels": LabelPath(("a", "b"), max_length=1, longer="symbol")}]
+)
 def test_the_formula_counts_the_options_too(options: dict[str, Any]) -> None:
     model = MODELS["grit"](Dims(8, 2, 3), **options)
     assert model.claimed_params() == sum(p.numel() for p in model.parameters())

@@ -99,7 +99,7 @@ def test_a_window_and_a_bias_within_it_are_linear() -> None:
     both = build(["sliding-window", "t5"], DIMS)
     assert {encoding.name for encoding in both.encodings} == {"window", "offset"}
     both = build(
-        [{"name": name, "encoding": {"name": "window", "reach": 2}} for name in ("sliding-window", "t5")], DIMS
+        [{"name": name, "encoding": {"name": "window", "max_distance": 2}} for name in ("sliding-window", "t5")], DIMS
     )
     terms = both.terms(both.prepare(encode([path(["w"] * 50)], both.encodings)), Site(0))
     (bias,), (pairs,) = terms.bias, terms.pairs

@@ -126,7 +126,7 @@ def test_graphormer_gd_is_the_authors_attention() -> None:
     """They write 3.14159 for pi, which makes their Gaussians 4e-7 higher."""
     graph = with_virtual_node(Structure(("x",) * 7, EDGES, ("a",) * 8, directed=False))
     model, x, expected = (
-        built("graphormer-gd", kernels=6, distances=12, paths=LabelPath(limit=5).fit([graph])),
+        built("graphormer-gd", kernels=6, distances=12, paths=LabelPath(max_length=5).fit([graph])),
         wave(8, 1, 8, number=1)[:, 0],
         golden("graphormer_gd"),
     )

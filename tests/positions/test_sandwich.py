@@ -34,7 +34,7 @@ def test_it_is_a_product_of_sinusoids_less_its_largest(heads: int, width: int) -
 
 
 def test_on_a_graph_it_falls_with_distance() -> None:
-    model = Sandwich(Dims(8, 2, 1), UndirectedDistance(limit=9))
+    model = Sandwich(Dims(8, 2, 1), UndirectedDistance(max_distance=9))
     bias = model.terms(model.prepare(encoded(model, TREES[:1])), Site(0)).bias[0].dense()[0, 0, :, 0]
     far = encoded(model, TREES[:1])[model.encodings[0]].dense()[0, 0]
     near = far < 100

@@ -23,7 +23,7 @@ from tests.positions.cases import TREES, encoded, labelled_path, noise
 
 DIMS = Dims(8, 2, 6)
 SMOLLM3 = {"cycle": ["rotary", "rotary", "rotary", "nope"]}
-GEMMA = {"cycle": [["rotary", {"name": "sliding-window", "encoding": {"name": "window", "reach": 2}}], "rotary"]}
+GEMMA = {"cycle": [["rotary", {"name": "sliding-window", "encoding": {"name": "window", "max_distance": 2}}], "rotary"]}
 
 
 def randomised(model: PositionModel) -> PositionModel:
@@ -136,7 +136,7 @@ def test_sums_of_schedules_and_labels_of_training_keep_their_layers() -> None:
     inner = Sum(Dims(8, 2, 2), [build("shaw", Dims(8, 2, 2)), build("t5", Dims(8, 2, 1))], [None, [1]])
     ((shaw, t5),) = describe(Sum(DIMS, [inner], [[2, 4]]))
     assert (shaw["in_layers"], t5["in_layers"]) == ([2, 4], [4])
-    labelled = {"name": "zhu-sum", "in_layers": [3], "encoding": {"name": "label-path", "limit": 4}}
+    labelled = {"name": "zhu-sum", "in_layers": [3], "encoding": {"name": "label-path", "max_length": 4}}
     ((described),) = fitted(labelled, DIMS, lambda: [labelled_path(4)])
     assert described["in_layers"] == [3]
     assert described["encoding"]["labels"] == ["a"]

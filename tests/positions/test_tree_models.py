@@ -178,7 +178,7 @@ def test_steps_by_hand() -> None:
 @settings(max_examples=40, deadline=None)
 @given(tree=trees())
 def test_steps_lead_up_and_down(tree: Structure) -> None:
-    whole, cut = LowestCommonAncestor().one(tree).pairs(), LowestCommonAncestor(limit=2).one(tree).pairs()
+    whole, cut = LowestCommonAncestor().one(tree).pairs(), LowestCommonAncestor(max_distance=2).one(tree).pairs()
     for u, mine in enumerate(tree.unit_owner.tolist()):
         for w, other in enumerate(tree.unit_owner.tolist()):
             here, there = list(up(tree, mine)), list(up(tree, other))

@@ -49,7 +49,7 @@ def by_hand(name: str, given: Golden) -> tuple[PositionModel, Positions]:
     dims = Dims(given.cfg["d"], given.cfg["heads"], 1)
     slots = {"zhu-feature": 1, "zhu-cnn": 4}[name]
     feature = name == "zhu-feature"
-    encoding = PathToken(tuple("abcdefgh")) if feature else LabelPath(LABELS, limit=slots)
+    encoding = PathToken(tuple("abcdefgh")) if feature else LabelPath(LABELS, max_length=slots)
     model = MODELS[name](dims, encoding=encoding).double().eval()
     paths = torch.stack([given[f"in.structure{i + 1}"] for i in range(slots)], dim=-1).permute(2, 0, 1, 3)
     table, index = torch.unique(paths.reshape(-1, slots), dim=0, return_inverse=True)
@@ -327,7 +327,7 @@ def test_dropout_is_for_training_only(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["zhu-avg", "zhu-sum", "zhu-cnn", "zhu-self"])
-@pytest.mark.parametrize("encoding", [LabelPath(), LabelPath(limit=4, paths=2)])
+@pytest.mark.parametrize("encoding", [LabelPath(), LabelPath(max_length=4, paths=2)])
 def test_paths_that_cannot_fill_slots_are_refused(name: str, encoding: LabelPath) -> None:
     with pytest.raises(PositionError, match=rf"'{name}' needs paths of a limited length, one per pair: LabelPath"):
         MODELS[name](Dims(8, 2, 1), encoding=encoding)

@@ -85,8 +85,8 @@ def test_a_file_is_one_graph(write):
 
 def test_tab_pet_takes_it(write):
     structure = read(write("people.csv", CSV), "table", columns=NAMES)[0].structure
-    positions = encode([structure], [Tabular(most=2)])
-    assert tuple(positions[Tabular(most=2)].shape) == (1, 3, 4)
+    positions = encode([structure], [Tabular(max_k=2)])
+    assert tuple(positions[Tabular(max_k=2)].shape) == (1, 3, 4)
     model = build({"name": "tab-pet"}, Dims(width=16, heads=2, layers=1))
     assert model.encodings
 

@@ -14,7 +14,7 @@ TEXT = """
 data: {train: train.txt, dev: [a.txt, b.txt]}
 training: {steps: 10, learning_rate: 1e-3, precision: bf16-mixed}
 model: {message_passing: gine}
-encoder_position: [sinusoidal, {name: t5, encoding: {name: distance, limit: 4}}]
+encoder_position: [sinusoidal, {name: t5, encoding: {name: distance, max_distance: 4}}]
 """
 
 
@@ -31,7 +31,10 @@ def test_a_file_and_overrides(file: Path) -> None:
     assert config.data.train == "train.txt"
     assert (config.data.dev, config.data.test) == (None, "c.txt")
     assert config.model.message_passing == "gine"
-    assert config.encoder_position == ["sinusoidal", {"name": "t5", "encoding": {"name": "distance", "limit": 4}}]
+    assert config.encoder_position == [
+        "sinusoidal",
+        {"name": "t5", "encoding": {"name": "distance", "max_distance": 4}},
+    ]
     assert config.decoder_position == {"name": "t5"}
 
 

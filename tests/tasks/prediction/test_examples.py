@@ -108,10 +108,10 @@ def test_processes_are_sent_the_place_of_encodings_and_not_their_numbers(tmp_pat
 
 def test_a_key_differs_with_all_that_numbers_may_depend_on(monkeypatch: pytest.MonkeyPatch) -> None:
     distance = ENCODINGS["distance"]
-    told = [key("a", distance(limit=3)), key("b", distance(limit=3)), key("a", distance(limit=4))]
+    told = [key("a", distance(max_distance=3)), key("b", distance(max_distance=3)), key("a", distance(max_distance=4))]
     for place, name in ((store, "FORMAT"), (store, "__version__"), (distance, "version")):
         with monkeypatch.context() as patch:
             patch.setattr(place, name, 99)
-            told.append(key("a", distance(limit=3)))
+            told.append(key("a", distance(max_distance=3)))
     assert len(set(told)) == 6
-    assert told[0] == key("a", distance(limit=3))
+    assert told[0] == key("a", distance(max_distance=3))
