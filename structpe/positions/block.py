@@ -54,6 +54,9 @@ class Block(PositionModel, ABC):
         drops: whether its attention drops weights with the probability ``site.dropout``; if not, a layer refuses to
             have ``attention_dropout``.
         heads: whether the number of heads changes anything; if not, a stack refuses one.
+
+    Raises:
+        UnsupportedTerm: something other than which pairs attend is to act on attention.
     """
 
     drops: ClassVar[bool] = False

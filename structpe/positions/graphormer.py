@@ -147,7 +147,6 @@ class GraphormerModel(PositionModel):
     """s_ij += b[r_ij] + c_ij and x_u + z_in[deg_in(u)] + z_out[deg_out(u)]; subclasses compute c_ij of a path.
 
     Args:
-        dims: sizes of the Transformer.
         encodings: distances, the labels of shortest paths, and the mark of the virtual node.
         distances: number of distances that have their own row.
         farthest: from which distance on pairs do not attend.
@@ -213,7 +212,6 @@ class Graphormer(GraphormerModel, name="graphormer"):
     an edge's several features. The rows of the code for padding are not included.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: r_ij, distances.
         paths: labels along shortest paths; its limit is m, 5 in the code.
         virtual: not 0 for the virtual node.
@@ -260,7 +258,6 @@ class GraphormerSimple(GraphormerModel, name="graphormer-simple"):
     smallest label counts, and a self-loop counts as no edge.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: r_ij, distances.
         paths: the labels of single edges: paths of one step, longer ones being a symbol.
         virtual: not 0 for the virtual node.
@@ -325,7 +322,6 @@ class GraphormerGPS(GraphormerModel, name="graphormer-gps"):
     training; to repeat the code give the label 0 the same numbers.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: r_ij, distances.
         paths: labels along shortest paths, up to m - 1 of them.
         virtual: not 0 for the virtual node.
@@ -406,7 +402,6 @@ class Graphormer3D(PositionModel, name="graphormer-3d"):
     lines: see :class:`Euclidean`.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: distances in space and labels.
         kernels: K, 128 in the code.
 
@@ -498,7 +493,6 @@ class GraphormerGD(Block, name="graphormer-gd"):
     atoms, no pair is too far apart to attend, and labels and paths are those of ``graphormer``.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: r_ij, distances.
         resistance: R_ij, or another real number per pair.
         paths: labels along shortest paths, up to a limit.
@@ -509,7 +503,6 @@ class GraphormerGD(Block, name="graphormer-gd"):
 
     Raises:
         PositionError: a batch has a degree of ``degrees`` or more; paths without a limit, or several per pair.
-        UnsupportedTerm: something else than which pairs attend is to act on attention.
     """
 
     drops = True

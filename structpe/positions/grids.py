@@ -88,7 +88,6 @@ class WindowBias(PairTable):
     """s_ij += B[row of the offset between two patches], one learned scalar per head, layer and offset in a window.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: offsets per pair, key minus query.
         rows: the rule of the rows.
         sharing: which layers and heads have the same numbers.
@@ -132,7 +131,6 @@ class BEiT(WindowBias, name="beit"):
     :func:`structpe.transforms.with_class_token`. Offsets beyond the window count as those at its edge.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: (y, x) offsets per pair, key minus query.
         window: (H, W), or any other number of axes that the encoding has.
         sharing: which layers and heads have the same numbers.
@@ -167,7 +165,6 @@ class CAPE2D(PositionModel, name="cape-2d"):
     code.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: coordinates and steps.
         shift: most by which all units are moved along an axis, 0 or more.
         local: most by which a unit is moved by itself, in steps; up to 0.5 keeps their order.
@@ -228,7 +225,6 @@ class DETR(PositionModel, name="detr"):
     ``valid`` marks them. A unit without a place in the grid has 0. Computed in float64, then rounded to the dtype of x.
 
     Args:
-        dims: sizes of the Transformer; the width must be even.
         encoding: per unit and axis (count, count of the line).
         normalised: whether counts are divided by those of their lines; the authors' model does.
 
@@ -265,7 +261,6 @@ class DETRLearned(PositionModel, name="detr-learned"):
     place in the grid get zeros.
 
     Args:
-        dims: sizes of the Transformer; the width must be even.
         encoding: (y, x) per unit.
         shape: (H, W).
 
@@ -308,7 +303,6 @@ class SinusoidalND(PositionModel, name="sinusoidal-nd"):
     in the grid get zeros. Computed in float64, then rounded to the dtype of x.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: coordinates per unit.
         axes: A.
 
@@ -347,7 +341,6 @@ class Swin(WindowBias, name="swin"):
     bias of sequences.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: (y, x) offsets per pair, key minus query.
         window: (H, W), or any other number of axes that the encoding has.
         sharing: ``none`` as in Swin.
@@ -388,7 +381,6 @@ class TimeSformer(PositionModel, name="timesformer"):
     space and time, is not part of this model.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: per unit and axis (time, y, x) the count of places up to it, and of all on the line.
         shape: (F, H, W).
 
@@ -445,7 +437,6 @@ class ViT(GridTable, name="vit"):
     W. The class token is the unit without a place in the grid: see :func:`structpe.transforms.with_class_token`.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: (y, x) per unit.
         shape: (H, W); 14 x 14 are patches of 16 pixels of an image of 224.
 
@@ -483,7 +474,6 @@ class ViT2D(PositionModel, name="vit-2d"):
     Y[0].
 
     Args:
-        dims: sizes of the Transformer; the width must be even.
         encoding: (y, x) per unit.
         shape: (H, W).
 
@@ -526,7 +516,6 @@ class ViViT(GridTable, name="vivit"):
     its own positions: ``vit`` and ``learned``.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: (time, y, x) per unit.
         shape: (F, H, W); 16 x 14 x 14 are tubelets of 2 x 16 x 16 of 32 frames of 224 pixels.
 

@@ -27,11 +27,7 @@ from structpe.precision import wide
 from structpe.structure import path
 from structpe.terms import Lookup, Terms
 
-__all__ = [
-    "GRIT",
-    "PPGT",
-    "signed_root",
-]
+__all__ = ["GRIT", "PPGT", "signed_root"]
 
 
 def signed_root(z: Tensor) -> Tensor:
@@ -132,7 +128,6 @@ class GRIT(Block, name="grit"):
     code's attention without the rest of its layer has no rectifier: ``rectified=False``.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: a vector per pair.
         labels: the labels of single edges, ``LabelPath(limit=1, longer="symbol")``; None leaves them out.
         norm: of the states of pairs, ``layer`` or ``batch``.
@@ -140,7 +135,6 @@ class GRIT(Block, name="grit"):
 
     Raises:
         PositionError: the encoding gives no vector per pair, labels are not those of single edges, or another norm.
-        UnsupportedTerm: something else than which pairs attend is to act on attention.
     """
 
     drops = True
@@ -308,13 +302,11 @@ class PPGT(Block, name="ppgt"):
     sizes, labels of edges, two blocks with norms), their norms, which are those of the layers around it, and dropout.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: a vector, or a number, per pair.
         hidden: w.
 
     Raises:
         PositionError: the encoding is of single units or listed pairs, or gives sequences.
-        UnsupportedTerm: something else than which pairs attend is to act on attention.
     """
 
     drops = True

@@ -24,6 +24,7 @@ __all__ = [
     "count_perceptron",
     "perceptron",
     "position_width",
+    "rectified",
 ]
 
 
@@ -38,6 +39,12 @@ def perceptron(widths: Sequence[int]) -> nn.Sequential:
 def count_perceptron(*widths: str) -> str:
     """Formula of its number of parameters."""
     return " + ".join(f"({a} + 1)*{b}" for a, b in pairwise(widths))
+
+
+def rectified(before: int, p: int, layers: int) -> nn.Sequential:
+    """GraphGPS's network of node statistics: layers with a rectifier after each, inner ones of width 2p, the last p."""
+    widths = [before, *[2 * p] * (layers - 1), p]
+    return nn.Sequential(*(nn.Sequential(nn.Linear(a, b), nn.ReLU()) for a, b in pairwise(widths)))
 
 
 def around(neighbours: Tensor, x: Tensor, eps: Tensor) -> Tensor:

@@ -81,13 +81,11 @@ class Complex(Block, name="complex"):
     layer exchanges real and imaginary parts; this does neither.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: t, one number per unit.
         words: the word of each unit.
 
     Raises:
         PositionError: twice the number of heads does not divide the width.
-        UnsupportedTerm: something else than which pairs attend is to act on attention.
     """
 
     drops = True
@@ -156,14 +154,12 @@ class CoPE(Block, name="cope"):
     count its ancestors, for example; of units with the same number those stored later are later.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: one number per unit, by which units are counted.
         length: T, number of positions, 2 or more.
         sharing: ``head-wise`` as in the listing.
 
     Raises:
         PositionError: fewer than 2 positions, or the encoding gives a vector per unit.
-        UnsupportedTerm: something else than which pairs attend is to act on attention.
     """
 
     drops = True
@@ -227,7 +223,6 @@ class HardCodedGaussian(Block, name="hard-coded-gaussian"):
     with which the code aligns two languages in cross attention, and learned heads next to fixed ones.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: signed integers per pair.
         centres: c, for one head after the other, repeated if there are more heads.
         deviations: z, in the same way.
@@ -235,7 +230,6 @@ class HardCodedGaussian(Block, name="hard-coded-gaussian"):
 
     Raises:
         PositionError: no centre or deviation, a deviation of 0 or less, or no single integer per pair.
-        UnsupportedTerm: something else than which pairs attend is to act on attention.
     """
 
     drops = True
@@ -304,12 +298,10 @@ class ForgettingAttention(CachedBlock, name="forgetting-attention"):
     more channel of the keys.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: one number per unit, by which units are ordered.
 
     Raises:
         PositionError: the encoding gives a vector per unit.
-        UnsupportedTerm: something else than which pairs attend is to act on attention.
     """
 
     spec = Spec(
@@ -368,14 +360,12 @@ class PathAttention(CachedBlock, name="path-attention"):
     keeps w and beta as more channels of the keys, and multiplies anew in each step; its units must come in their order.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: one number per unit, by which units are ordered.
         rank: r.
         window: units of the convolution.
 
     Raises:
         PositionError: the encoding gives a vector per unit; units of a decoder do not come in their order.
-        UnsupportedTerm: something else than which pairs attend is to act on attention.
     """
 
     spec = Spec(

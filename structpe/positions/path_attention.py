@@ -16,16 +16,7 @@ from structpe.errors import PositionError
 from structpe.positions import Dims
 from structpe.terms import Lookup, Terms
 
-__all__ = [
-    "Edges",
-    "PathAttention",
-    "Slots",
-    "each_pair",
-    "glorot",
-    "of_pairs",
-    "slots_of",
-    "waves",
-]
+__all__ = ["Edges", "PathAttention", "Slots", "each_pair", "glorot", "of_pairs", "slots_of", "waves"]
 
 
 class PathAttention(nn.Module):

@@ -15,16 +15,7 @@ from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.positions.path_attention import PathAttention, Slots, each_pair, glorot, slots_of, waves
 from structpe.terms import Lookup, Terms
 
-__all__ = [
-    "Convolutions",
-    "OrderedSlots",
-    "PathBag",
-    "ZhuAvg",
-    "ZhuCnn",
-    "ZhuFeature",
-    "ZhuSelf",
-    "ZhuSum",
-]
+__all__ = ["Convolutions", "OrderedSlots", "PathBag", "ZhuAvg", "ZhuCnn", "ZhuFeature", "ZhuSelf", "ZhuSum"]
 
 
 class Bag(nn.Module):
@@ -163,7 +154,6 @@ class ZhuAvg(PathBag, name="zhu-avg"):
     as those of the other models.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: paths of labels, cut to c, which is 5 in the code.
         dropout: of the embedded labels, once per distinct path; in the code of these and P, and per pair.
         sinusoid: whether P_i is added, i being the place of the unit in reading order; without it r_ij depends only on
@@ -200,7 +190,6 @@ class ZhuSum(PathBag, name="zhu-sum"):
     deviation, so that the two differ by no more than the epsilon in n.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: paths of labels, cut to c, which is 5 in the code.
         dropout: of the embedded labels, once per distinct path; in the code of these and P, and per pair.
         sinusoid: whether P_i is added, i being the place of the unit in reading order; without it r_ij depends only on
@@ -234,7 +223,6 @@ class ZhuFeature(PositionModel, name="zhu-feature"):
     root by an edge ``:EOS``; add it to the structure for the same result.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: whole paths.
     """
 
@@ -289,7 +277,6 @@ class ZhuSelf(PositionModel, name="zhu-self"):
     the structure for the same result.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: paths of labels, cut to the width of the filter, which is 4 in the code.
         dropout: of x, of the weights in MultiHead and of r, once per distinct path; in the code once per pair.
 
@@ -365,7 +352,6 @@ class ZhuCnn(PositionModel, name="zhu-cnn"):
     ``:EOS``; add it to the structure for the same result.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: paths of labels, cut to the width of the filter, which is 4 in the code.
         dropout: of x and of r, once per distinct path; in the code once per pair.
 

@@ -56,7 +56,6 @@ class StructuralEncoding(PositionModel):
     triangle, and so is what a model predicts.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: s (k), a vector per unit.
         width: p; None for a quarter of the model's width.
         layers: of f; 0 for one linear map, as GraphGPS's ``linear``; m for m of them, each followed by a rectifier, the
@@ -100,7 +99,6 @@ class RWSE(StructuralEncoding, name="rwse"):
     directions. With directions, a directed acyclic graph has only zeros.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: a vector of k statistics per unit.
         width: p; None for a quarter of the model's width.
         layers: of f; 0 for a linear map without a rectifier.
@@ -125,7 +123,6 @@ class HeatKernelSE(StructuralEncoding, name="heat-kernel"):
     h_u(t) sums exp(-t lambda) v_u^2 over the eigenpairs of D - A, the eigenvalue 0 left out as in the code.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: a vector of k statistics per unit.
         width: p, how many of the d channels are the second part; None for a quarter of them.
         layers: of f; 0 for a linear map without a rectifier.
@@ -151,7 +148,6 @@ class ElectrostaticSE(StructuralEncoding, name="electrostatic"):
     twice, as in the code.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: a vector of k statistics per unit.
         width: p, how many of the d channels are the second part; None for a quarter of them.
         layers: of f; 0 for a linear map without a rectifier.
@@ -180,7 +176,6 @@ class MoSE(StructuralEncoding, name="mose"):
     edge in common.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: a vector of k counts per unit.
         width: p, how many of the d channels are the second part; None for a quarter of them.
         layers: of f; 0 for a linear map without a rectifier.
@@ -206,7 +201,6 @@ class RandomWalkBias(PositionModel, name="random-walk-bias"):
     authors do not have it as a separate model.) The network runs once per distinct P_ij.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: a vector per pair.
         hidden: w.
 
@@ -251,7 +245,6 @@ class GKAT(PositionModel, name="gkat"):
     denominator of their code is 1e-19 larger.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: a number of 0 or more per pair.
 
     Raises:
@@ -300,7 +293,6 @@ class MLPBias(PairNetwork, name="mlp-bias"):
     Units of one node that are k places apart have k, if the encoding tells them apart.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: a number or a vector per pair.
         hidden: w.
 
@@ -338,7 +330,6 @@ class RBFBias(PairNetwork, name="rbf-bias"):
     node that are k places apart have x = k, if the encoding tells them apart.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: one number per pair.
         kernels: K, 128 in the code.
 
