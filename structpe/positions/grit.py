@@ -19,12 +19,10 @@ from structpe.encodings.walks import RRWP
 from structpe.errors import PositionError
 from structpe.positions import Block, Cells, Dims, Positions, Site, Spec
 from structpe.positions.block import ListedPairs, allowed, factored, of_layers, products, softmax, split
-from structpe.positions.checks import of_arity
-from structpe.positions.networks import BatchNorm
+from structpe.positions.networks import BatchNorm, pair_vector_width
 from structpe.positions.path_attention import Edges
 from structpe.positions.tables import diagonal, numbers_and_marks, pair_width
 from structpe.precision import wide
-from structpe.structure import path
 from structpe.terms import Lookup, Terms
 
 __all__ = ["GRIT", "PPGT", "signed_root"]
@@ -153,7 +151,7 @@ class GRIT(Block, name="grit"):
         norm: Norm = "layer",
         rectified: bool = True,
     ) -> None:
-        width = _width(self.name, encoding)
+        width = pair_vector_width(self.name, encoding)
         _check(self.name, labels)
         edges = None if labels is None else Edges(labels.size, dims.width)
         rows = 0 if edges is None else len(edges.table)
@@ -258,15 +256,6 @@ def _check(model: str, labels: LabelPath | None) -> None:
             f"position model {model!r} needs the labels of single edges: LabelPath(limit=1, longer='symbol'); given "
             f"is {labels!r}"
         )
-
-
-def _width(model: str, encoding: Encoding) -> int:
-    shape = of_arity(model, encoding, 2).one(path(["a", "b"])).values.shape
-    if len(shape) != 2:
-        raise PositionError(
-            f"position model {model!r} needs a vector per pair of units (rrwp, ...); {encoding.name!r} gives one number"
-        )
-    return int(shape[1])
 
 
 _PARAMS_PPGT = "(7*K + 1)*w + (w + 1)*d + (K + 2)*d + d + (4*(d*d + d) + 2*h*(d + 1))*l"
