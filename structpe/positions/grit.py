@@ -16,11 +16,10 @@ from structpe.encodings.distance import Degree
 from structpe.encodings.label_path import LabelPath
 from structpe.encodings.order import Size
 from structpe.encodings.walks import RRWP
-from structpe.errors import PositionError
 from structpe.positions import Block, Cells, Dims, Positions, Site, Spec
 from structpe.positions.block import ListedPairs, allowed, factored, of_layers, products, softmax, split
 from structpe.positions.networks import BatchNorm, pair_vector_width
-from structpe.positions.path_attention import Edges
+from structpe.positions.path_attention import Edges, check_single_edges
 from structpe.positions.tables import diagonal, numbers_and_marks, pair_width
 from structpe.precision import wide
 from structpe.terms import Lookup, Terms
@@ -152,7 +151,8 @@ class GRIT(Block, name="grit"):
         rectified: bool = True,
     ) -> None:
         width = pair_vector_width(self.name, encoding)
-        _check(self.name, labels)
+        if labels is not None:
+            check_single_edges(self.name, labels)
         edges = None if labels is None else Edges(labels.size, dims.width)
         rows = 0 if edges is None else len(edges.table)
         super().__init__(dims, [encoding, Degree("out"), *([] if labels is None else [labels])], K=width, V=rows)
@@ -248,14 +248,6 @@ class _LayerNorm(nn.Module):
 
 
 _NORMS: Mapping[Norm, Callable[[int], nn.Module]] = {"layer": _LayerNorm, "batch": BatchNorm}
-
-
-def _check(model: str, labels: LabelPath | None) -> None:
-    if labels is not None and (labels.limit, labels.longer, labels.paths) != (1, "symbol", 1):
-        raise PositionError(
-            f"position model {model!r} needs the labels of single edges: LabelPath(limit=1, longer='symbol'); given "
-            f"is {labels!r}"
-        )
 
 
 _PARAMS_PPGT = "(7*K + 1)*w + (w + 1)*d + (K + 2)*d + d + (4*(d*d + d) + 2*h*(d + 1))*l"
