@@ -17,7 +17,7 @@ from structpe.encodings.label_path import LabelPath
 from structpe.encodings.order import Size
 from structpe.encodings.walks import RRWP
 from structpe.positions import Block, Cells, Dims, Positions, Site, Spec
-from structpe.positions.block import ListedPairs, allowed, factored, of_layers, products, softmax, split
+from structpe.positions.block import FactoredBlock, ListedPairs, allowed, of_layers, products, softmax
 from structpe.positions.networks import BatchNorm, pair_vector_width
 from structpe.positions.path_attention import Edges, check_single_edges
 from structpe.positions.tables import diagonal, numbers_and_marks, pair_width
@@ -131,7 +131,7 @@ class GRIT(Block, name="grit"):
         rectified: whether e'_ij goes through the relu.
 
     Raises:
-        PositionError: the encoding gives no vector per pair, labels are not those of single edges, or another norm.
+        PositionError: labels are not those of single edges, or another norm.
     """
 
     drops = True
@@ -170,13 +170,10 @@ class GRIT(Block, name="grit"):
         logarithm = torch.log1p(degree.to(self.relative.weight.dtype))[..., None]
         listed = ListedPairs.of(walks, positions.present)
         pairs = listed.read(own.map(self.relative))
-        if self.edges is not None:
-            pairs = pairs + self._labels(self.edges, positions[self.encodings[2]], listed)
+        if self.edges is not None:  # 0 without an edge
+            labels: Lookup = positions[self.encodings[2]]
+            pairs = pairs + listed.read(labels.map(self.edges.summed))
         return _State(pairs, listed, diagonal(own), logarithm)
-
-    def _labels(self, edges: Edges, labels: Lookup, listed: ListedPairs) -> Tensor:
-        """(P, d) of the edge that joins each pair; 0 without an edge."""
-        return listed.read(labels.map(lambda symbols: edges(symbols)[0].sum(1)))
 
     def inputs(self, x: Tensor, prepared: _State) -> Tensor:
         added: Tensor = self.absolute(prepared.own)
@@ -263,7 +260,7 @@ class _Prepared:
     own: Tensor
 
 
-class PPGT(Block, name="ppgt"):
+class PPGT(FactoredBlock, name="ppgt"):
     """Attention by squared distances of queries and keys, with a bias and a factor from walks (Ma et al. 2025, PPGT).
 
     o_i = W_o sum_j (1 + D e_ij + c) softmax_j(q_i.k_j - |k_j|^2 / (2 sqrt(d_h)) + B e_ij + b) v_j + w_o.
@@ -285,12 +282,8 @@ class PPGT(Block, name="ppgt"):
     Args:
         encoding: a vector, or a number, per pair.
         hidden: w.
-
-    Raises:
-        PositionError: the encoding is of single units or listed pairs, or gives sequences.
     """
 
-    drops = True
     spec = Spec(
         "ma2025",
         "graph",
@@ -316,14 +309,10 @@ class PPGT(Block, name="ppgt"):
     def inputs(self, x: Tensor, prepared: _Prepared) -> Tensor:
         return x + prepared.own.to(x.dtype)
 
-    def attend(self, x: Tensor, prepared: _Prepared, site: Site, terms: Terms) -> tuple[Tensor, Any]:
-        projections = (self.queries, self.keys, self.values)
-        q, k, v = (split(each[site.layer](x), self.dims.heads) for each in projections)
+    def scored(self, q: Tensor, k: Tensor, prepared: _Prepared, site: Site) -> tuple[Tensor, Tensor]:
         near = products(q, k) - wide(k).square().sum(-1)[:, :, None] / (2 * math.sqrt(self.dims.head))
         bias, factor = (prepared.pairs.map(each[site.layer]).dense() for each in (self.biases, self.factors))
-        scores = near + bias.movedim(-1, 1)
-        mixed = factored(scores, 1 + factor.movedim(-1, 1), v, allowed(self.name, terms, x), site.dropout)
-        return self.outs[site.layer](mixed), prepared
+        return near + bias.movedim(-1, 1), 1 + factor.movedim(-1, 1)
 
     def _stem(self, numbers: Tensor) -> Tensor:
         waves = [math.pi * 2**m * numbers for m in range(_WAVES)]

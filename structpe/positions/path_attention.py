@@ -81,6 +81,11 @@ class Edges(nn.Module):
         rows, steps = self.rows(paths)
         return self.table[rows] * steps[..., None], steps
 
+    def summed(self, paths: Tensor) -> Tensor:
+        """(R, h) the sum over the steps of each path; 0 without a step."""
+        vectors: Tensor = self(paths)[0]
+        return vectors.sum(1)
+
     @staticmethod
     def rows(paths: Tensor) -> tuple[Tensor, Tensor]:
         """(R, L) row of E of each symbol, 0 where it is no step, and (R, L) which are steps."""
