@@ -29,9 +29,9 @@ __all__ = [
     "WITHIN_NODE",
     "Block",
     "CachedBlock",
+    "FactoredBlock",
     "ListedPairs",
     "allowed",
-    "factored",
     "joined",
     "links",
     "of_layers",
@@ -53,6 +53,9 @@ class Block(PositionModel, ABC):
         drops: whether its attention drops weights with the probability ``site.dropout``; if not, a layer refuses to
             have ``attention_dropout``.
         heads: whether the number of heads changes anything; if not, a stack refuses one.
+
+    Raises:
+        UnsupportedTerm: something other than which pairs attend is to act on attention.
     """
 
     drops: ClassVar[bool] = False
@@ -142,19 +145,6 @@ def softmax(scores: Tensor, pairs: Tensor, dropped: float = 0.0, dim: int = -1) 
     return dropout(weights.masked_fill(~pairs, 0.0), dropped)
 
 
-def factored(scores: Tensor, factor: Tensor, v: Tensor, pairs: Tensor, dropped: float = 0.0) -> Tensor:
-    """(b, n, d) heads side by side of sum_j factor_ij softmax_j(scores_ij) v_j: rows do not sum to one any more.
-
-    Args:
-        scores: (b, h, n, m).
-        factor: (b or 1, h or 1, n, m).
-        v: (b, h, m, d/h).
-        pairs: (b or 1, h or 1, n, m) which attend.
-        dropped: as of :func:`softmax`.
-    """
-    return joined((softmax(scores, pairs, dropped) * factor).to(v.dtype) @ v)
-
-
 def split(x: Tensor, heads: int) -> Tensor:
     """(..., h, n, d/h) from (..., n, d)."""
     return x.view(*x.shape[:-1], heads, -1).transpose(-2, -3)
@@ -175,6 +165,35 @@ def of_layers(dims: Dims, out: int, bias: bool = True, std: float | None = None)
     for parameter in made.parameters():
         start(parameter) if parameter.ndim > 1 else nn.init.zeros_(parameter)
     return made
+
+
+class FactoredBlock(Block, ABC):
+    """o_i = W_o sum_j factor_ij softmax_j(scores_ij) v_j + w_o: rows do not sum to 1 any more.
+
+    Attributes:
+        queries: of each layer, as the others: q, with bias; set by subclasses, by :func:`of_layers`.
+        keys: k.
+        values: v.
+        outs: W_o and w_o.
+    """
+
+    drops = True
+    queries: nn.ModuleList
+    keys: nn.ModuleList
+    values: nn.ModuleList
+    outs: nn.ModuleList
+
+    def attend(self, x: Tensor, prepared: Any, site: Site, terms: Terms) -> tuple[Tensor, Any]:
+        projections = (self.queries, self.keys, self.values)
+        q, k, v = (split(each[site.layer](x), self.dims.heads) for each in projections)
+        scores, factor = self.scored(q, k, prepared, site)
+        weights = softmax(scores, allowed(self.name, terms, x), site.dropout) * factor
+        out: Tensor = self.outs[site.layer](joined(weights.to(v.dtype) @ v))
+        return out, prepared
+
+    @abstractmethod
+    def scored(self, q: Tensor, k: Tensor, prepared: Any, site: Site) -> tuple[Tensor, Tensor]:
+        """(b, h, n, n) the scores, and (b or 1, h or 1, n, n) the factors, from q and k (b, h, n, d_h)."""
 
 
 class CachedBlock(Block, ABC):

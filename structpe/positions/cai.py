@@ -27,11 +27,7 @@ from structpe.positions.checks import holds, indices, of_whole
 from structpe.positions.path_attention import of_pairs
 from structpe.terms import Lookup, Terms
 
-__all__ = [
-    "Cai",
-    "PathGRU",
-    "Trie",
-]
+__all__ = ["Cai", "PathGRU", "Trie"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,7 +218,6 @@ class Cai(PositionModel, name="cai"):
     their count of shortest paths has no limit, ours has ``encoding.paths``.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: paths of labels.
         depth: integers 0, 1, ... per unit.
         embedding: e.

@@ -1,16 +1,20 @@
-"""Distances and roles of the nodes of a graph."""
+"""Distances and roles of the nodes of a graph.
+
+A model raises a :class:`PositionError` for an encoding that does not give one number per unit, or one integer per pair,
+whichever it needs.
+"""
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
 from structpe.encodings.base import UNREACHABLE, WITHIN, Encoding
-from structpe.encodings.distance import Adjacency, Distance, UndirectedDistance
-from structpe.encodings.order import UnitCount
+from structpe.encodings.distance import Distance, UndirectedDistance
 from structpe.encodings.trees import RootDistance
 from structpe.encodings.walks import Intimacy
 from structpe.encodings.weisfeiler_lehman import WeisfeilerLehman
@@ -19,111 +23,29 @@ from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Sour
 from structpe.positions.checks import check_offsets, holds, indices, numbers, of_all_pairs, of_arity, of_whole, offsets
 from structpe.positions.networks import BatchNorm
 from structpe.positions.sinusoids import interleaved
-from structpe.positions.spectra import Nodes
+from structpe.positions.spectra import ADJACENCY, UNIT_COUNT, Nodes
 from structpe.positions.tables import PairTable, Sharing, Table, Window, is_plain
 from structpe.terms import Lookup, Terms
 
 __all__ = [
     "SAT",
-    "Convolution",
     "DwivediWL",
     "Extracting",
-    "Extractor",
     "Graformer",
     "GraformerSurvey",
     "GraphBERT",
     "GraphBERTSurvey",
     "SATSubgraph",
-    "Surroundings",
-    "check_rows",
 ]
 
 
-def check_rows(model: str, encoding: Encoding, rows: int) -> None:
-    """Raise an error unless every role has a row; the numbers of other encodings are known only in a batch.
-
-    Raises:
-        PositionError: there are more roles than rows.
-    """
+def _check_rows(model: str, encoding: Encoding, rows: int) -> None:
+    """Check that every role has a row; the numbers of other encodings are known only in a batch."""
     if isinstance(encoding, WeisfeilerLehman) and encoding.size > rows:
         raise PositionError(
             f"position model {model!r} has {rows} rows for roles, the encoding has {encoding.size} values; build it "
             f"with more rows, or keep the most frequent roles: WeisfeilerLehman(max_roles={rows - 1}).fit(structures)"
         )
-
-
-@dataclass(frozen=True)
-class Surroundings:
-    """What is around each unit.
-
-    Attributes:
-        nodes: the nodes of the batch.
-        neighbours: (b, n, n) weights of a sum over the nodes that an edge joins with a unit's node.
-        members: (b, n, n) whether the second unit's node is in the subgraph around the first's; None if nothing asks.
-    """
-
-    nodes: Nodes
-    neighbours: Tensor
-    members: Tensor | None = None
-
-
-class Convolution(nn.Module):
-    """relu(W x_i + w + V sum of x_j over the neighbours j of i), of x (..., n, d) with neighbours (..., n, n)."""
-
-    def __init__(self, width: int) -> None:
-        super().__init__()
-        self.itself, self.around = nn.Linear(width, width), nn.Linear(width, width, bias=False)
-
-    def forward(self, x: Tensor, neighbours: Tensor) -> Tensor:
-        return torch.relu(self.itself(x) + self.around(neighbours @ x))
-
-
-class Extractor(nn.Module):
-    """U norm(what :meth:`gathered` gives) + u, for units (b, n, d); norm is batch normalisation over real units.
-
-    Args:
-        width: d.
-        hops: number of convolutions.
-        gathered: how many times d its vectors are wide.
-    """
-
-    def __init__(self, width: int, hops: int, gathered: int) -> None:
-        super().__init__()
-        self.convolutions = nn.ModuleList(Convolution(width) for _ in range(hops))
-        self.norm, self.out = BatchNorm(gathered * width), nn.Linear(gathered * width, width)
-
-    def forward(self, x: Tensor, surroundings: Surroundings) -> Tensor:
-        out: Tensor = self.out(self.norm(self.gathered(x, surroundings), surroundings.nodes.present))
-        return out
-
-    @abstractmethod
-    def gathered(self, x: Tensor, surroundings: Surroundings) -> Tensor:
-        """(b, n, c d) from (b, n, d)."""
-
-
-class Extracting(PositionModel):
-    """Queries and keys are projected from what an extractor of each layer makes of the units, values from the units.
-
-    Args:
-        dims: sizes of the Transformer.
-        encodings: of the graph.
-        extractors: one for each layer.
-        hops: k, for the formula of parameters.
-    """
-
-    def __init__(self, dims: Dims, encodings: list[Encoding], extractors: list[Extractor], hops: int) -> None:
-        self.unit_count = UnitCount()
-        super().__init__(dims, [*encodings, self.unit_count], k=hops)
-        self.extractors = nn.ModuleList(extractors)
-
-    @property
-    def causal(self) -> bool:
-        """No: an edge to a later unit changes what is around an earlier one."""
-        return False
-
-    def sources(self, sources: Sources, prepared: Surroundings, site: Site) -> Sources:
-        made: Tensor = self.extractors[site.layer](sources.query, prepared)
-        return Sources(made, made, sources.value)
 
 
 class Graformer(PositionModel, name="graformer"):
@@ -147,14 +69,13 @@ class Graformer(PositionModel, name="graformer"):
     edges.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: signed integers per pair.
         max_distance: D_max.
         within: W, the same for units of one node.
         sharing: ``none``, each layer has its table; ``layer-wise`` is the code's shared one.
 
     Raises:
-        PositionError: a ``max_distance`` below 1, an encoding without one integer per pair, or a step of decoding.
+        PositionError: a step of decoding.
     """
 
     spec = Spec(
@@ -194,16 +115,12 @@ class Graformer(PositionModel, name="graformer"):
         return Terms(bias=(prepared.map(self.table.at(site.layer).__getitem__),))
 
     def _row(self, values: Tensor) -> Tensor:
-        last = 2 * self.max_distance + 3
-        rows = _folded(values, 1).clamp(max=last)
+        # Both signs are in one sequence of rows, even and odd ones.
+        last, inner = 2 * self.max_distance + 3, values - WITHIN
+        rows = (2 * values.abs() + (values < 0)).clamp(max=last)
         rows = torch.where(values == UNREACHABLE, 1, rows)
-        inner = last + (_folded(values - WITHIN, 0) - (values > WITHIN).long()).clamp(max=2 * self.within)
+        inner = last + (2 * inner.abs() - (inner > 0).long()).clamp(max=2 * self.within)
         return torch.where(is_plain(values) | (values == UNREACHABLE), rows, inner)
-
-
-def _folded(values: Tensor, odd: int) -> Tensor:
-    """2|r|, and ``odd`` more for negative r: both signs in one sequence of rows."""
-    return 2 * values.abs() + odd * (values < 0)
 
 
 class GraformerSurvey(PairTable, name="graformer-survey"):
@@ -216,14 +133,10 @@ class GraformerSurvey(PairTable, name="graformer-survey"):
     Table 1. The authors' code goes from key to query and merges the signs beyond D_max + 1: ``graformer``.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: signed integers per pair.
         max_distance: D_max.
         within: units of one node this far apart have a row each, on both sides.
         sharing: ``none``, each layer has its table.
-
-    Raises:
-        PositionError: ``max_distance`` is below 1, or the encoding does not give one integer per pair.
     """
 
     spec = Spec(
@@ -261,7 +174,6 @@ class GraphBERT(PositionModel, name="graph-bert"):
     dropout that it applies after the sum, and the residual of raw features in each layer, are not included.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: roles; the 99 most frequent by default.
         rank: integers 0, 1, ... per unit.
         hop: integers 0, 1, ... per unit.
@@ -287,7 +199,7 @@ class GraphBERT(PositionModel, name="graph-bert"):
         hop: Encoding = RootDistance(),
         rows: int = 100,
     ) -> None:
-        check_rows(self.name, encoding, rows)
+        _check_rows(self.name, encoding, rows)
         super().__init__(dims, [of_whole(self.name, each) for each in (encoding, rank, hop)], n=rows)
         self.tables = nn.ParameterList(torch.randn(rows, dims.width) for _ in range(3))
 
@@ -315,13 +227,9 @@ class GraphBERTSurvey(PositionModel, name="graph-bert-survey"):
     contexts.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: roles.
         rank: one number per unit.
         hop: one number per unit.
-
-    Raises:
-        PositionError: an encoding gives a vector per unit.
     """
 
     spec = Spec(
@@ -359,7 +267,6 @@ class DwivediWL(PositionModel, name="dwivedi-wl"):
     of their code one is kept, after which a colour is equivalent to the degree: choose more with ``iterations``.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: roles; the 99 most frequent colours by default, as there are 100 rows.
         rows: n.
 
@@ -372,12 +279,84 @@ class DwivediWL(PositionModel, name="dwivedi-wl"):
     def __init__(
         self, dims: Dims, encoding: WeisfeilerLehman = WeisfeilerLehman(max_roles=99), rows: int = 100
     ) -> None:
-        check_rows(self.name, encoding, rows)
+        _check_rows(self.name, encoding, rows)
         super().__init__(dims, [encoding], n=rows)
         self.table = nn.Parameter(torch.randn(rows, dims.width))
 
     def inputs(self, x: Tensor, prepared: Positions) -> Tensor:
         return x + self.table[prepared.queries(self.encodings[0])]
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What is around each unit.
+
+    Attributes:
+        nodes: the nodes of the batch.
+        neighbours: (b, n, n) weights of a sum over the nodes that an edge joins with a unit's node.
+        members: (b, n, n) whether the second unit's node is in the subgraph around the first's; None if nothing asks.
+    """
+
+    nodes: Nodes
+    neighbours: Tensor
+    members: Tensor | None = None
+
+
+class _Convolution(nn.Module):
+    """relu(W x_i + w + V sum of x_j over the neighbours j of i), of x (..., n, d) with neighbours (..., n, n)."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.itself, self.around = nn.Linear(width, width), nn.Linear(width, width, bias=False)
+
+    def forward(self, x: Tensor, neighbours: Tensor) -> Tensor:
+        return torch.relu(self.itself(x) + self.around(neighbours @ x))
+
+
+class Extractor(nn.Module):
+    """U norm(what :meth:`gathered` gives) + u, for units (b, n, d); norm is batch normalisation over real units.
+
+    Args:
+        width: d.
+        hops: number of convolutions.
+        gathered: how many times d its vectors are wide.
+    """
+
+    def __init__(self, width: int, hops: int, gathered: int) -> None:
+        super().__init__()
+        self.convolutions = nn.ModuleList(_Convolution(width) for _ in range(hops))
+        self.norm, self.out = BatchNorm(gathered * width), nn.Linear(gathered * width, width)
+
+    def forward(self, x: Tensor, surroundings: Surroundings) -> Tensor:
+        out: Tensor = self.out(self.norm(self.gathered(x, surroundings), surroundings.nodes.present))
+        return out
+
+    @abstractmethod
+    def gathered(self, x: Tensor, surroundings: Surroundings) -> Tensor:
+        """(b, n, c d) from (b, n, d)."""
+
+
+class Extracting(PositionModel):
+    """Queries and keys are projected from what an extractor of each layer makes of the units, values from the units.
+
+    Args:
+        encoding: of the graph.
+        extractors: one for each layer.
+        hops: k.
+    """
+
+    def __init__(self, dims: Dims, encoding: Encoding, extractors: Sequence[Extractor], hops: int) -> None:
+        super().__init__(dims, [encoding, UNIT_COUNT], k=hops)
+        self.extractors = nn.ModuleList(extractors)
+
+    @property
+    def causal(self) -> bool:
+        """No: an edge to a later unit changes what is around an earlier one."""
+        return False
+
+    def sources(self, sources: Sources, prepared: Surroundings, site: Site) -> Sources:
+        made: Tensor = self.extractors[site.layer](sources.query, prepared)
+        return Sources(made, made, sources.value)
 
 
 class SAT(Extracting, name="sat"):
@@ -397,10 +376,6 @@ class SAT(Extracting, name="sat"):
     Unlike the code: an edge counts in both directions, a self-loop and edge labels do not count, units of one node are
     averaged in the sum over neighbours, and the layers of this library normalise x before; the code's factor of
     1/sqrt(degree) after attention, an option there, is not included.
-
-    Args:
-        dims: sizes of the Transformer.
-        hops: k.
     """
 
     spec = Spec(
@@ -418,14 +393,12 @@ class SAT(Extracting, name="sat"):
     )
 
     def __init__(self, dims: Dims, hops: int = 2) -> None:
-        self.adjacency = Adjacency()
-        extractors: list[Extractor] = [_Subtree(dims.width, hops, hops + 1) for _ in range(dims.layers)]
-        super().__init__(dims, [self.adjacency], extractors, hops)
+        super().__init__(dims, ADJACENCY, [_Subtree(dims.width, hops, hops + 1) for _ in range(dims.layers)], hops)
 
     def prepare(self, positions: Positions) -> Surroundings:
         """The neighbours of each unit, once for all layers."""
-        nodes = Nodes.of(positions, self.unit_count, next(self.parameters()).dtype)
-        return Surroundings(nodes, nodes.neighbours(positions, self.adjacency))
+        nodes = Nodes.of(positions, next(self.parameters()).dtype)
+        return Surroundings(nodes, nodes.neighbours(positions))
 
 
 class _Subtree(Extractor):
@@ -450,7 +423,6 @@ class SATSubgraph(Extracting, name="sat-subgraph"):
     2022, section 4, the k-subgraph extractor; the authors' code, "khopgnn".)
 
     Args:
-        dims: sizes of the Transformer.
         hops: k, which is also the number of layers of the network.
     """
 
@@ -462,14 +434,14 @@ class SATSubgraph(Extracting, name="sat-subgraph"):
     )
 
     def __init__(self, dims: Dims, hops: int = 2) -> None:
-        self.distance, self.hops = UndirectedDistance(max_distance=hops + 1), hops
-        extractors: list[Extractor] = [_Subgraph(dims.width, hops, 2) for _ in range(dims.layers)]
-        super().__init__(dims, [self.distance], extractors, hops)
+        extractors = [_Subgraph(dims.width, hops, 2) for _ in range(dims.layers)]
+        super().__init__(dims, UndirectedDistance(max_distance=hops + 1), extractors, hops)
+        self.hops = hops
 
     def prepare(self, positions: Positions) -> Surroundings:
         """The neighbours of each unit and the members of its subgraph, once for all layers."""
-        nodes = Nodes.of(positions, self.unit_count, next(self.parameters()).dtype)
-        far: Lookup = positions[self.distance]
+        nodes = Nodes.of(positions, next(self.parameters()).dtype)
+        far: Lookup = positions[self.encodings[0]]
         near = far.map(lambda d: (d <= self.hops) | (d > WITHIN // 2))  # units of one node are in it
         members = near.dense() & (nodes.weights > 0)
         neighbours = torch.where(far.map(lambda d: d == 1).dense(), nodes.weights, 0)

@@ -16,22 +16,15 @@ from structpe.encodings.distance import Degree
 from structpe.encodings.label_path import LabelPath
 from structpe.encodings.order import Size
 from structpe.encodings.walks import RRWP
-from structpe.errors import PositionError
 from structpe.positions import Block, Cells, Dims, Positions, Site, Spec
-from structpe.positions.block import ListedPairs, allowed, factored, of_layers, products, softmax, split
-from structpe.positions.checks import of_arity
-from structpe.positions.networks import BatchNorm
-from structpe.positions.path_attention import Edges
+from structpe.positions.block import FactoredBlock, ListedPairs, allowed, of_layers, products, softmax
+from structpe.positions.networks import BatchNorm, pair_vector_width
+from structpe.positions.path_attention import Edges, check_single_edges
 from structpe.positions.tables import diagonal, numbers_and_marks, pair_width
 from structpe.precision import wide
-from structpe.structure import path
 from structpe.terms import Lookup, Terms
 
-__all__ = [
-    "GRIT",
-    "PPGT",
-    "signed_root",
-]
+__all__ = ["GRIT", "PPGT", "signed_root"]
 
 
 def signed_root(z: Tensor) -> Tensor:
@@ -132,15 +125,13 @@ class GRIT(Block, name="grit"):
     code's attention without the rest of its layer has no rectifier: ``rectified=False``.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: a vector per pair.
         labels: the labels of single edges, ``LabelPath(max_length=1, longer="symbol")``; None leaves them out.
         norm: of the states of pairs, ``layer`` or ``batch``.
         rectified: whether e'_ij goes through the relu.
 
     Raises:
-        PositionError: the encoding gives no vector per pair, labels are not those of single edges, or another norm.
-        UnsupportedTerm: something else than which pairs attend is to act on attention.
+        PositionError: labels are not those of single edges, or another norm.
     """
 
     drops = True
@@ -159,8 +150,9 @@ class GRIT(Block, name="grit"):
         norm: Norm = "layer",
         rectified: bool = True,
     ) -> None:
-        width = _width(self.name, encoding)
-        _check(self.name, labels)
+        width = pair_vector_width(self.name, encoding)
+        if labels is not None:
+            check_single_edges(self.name, labels)
         edges = None if labels is None else Edges(labels.size, dims.width)
         rows = 0 if edges is None else len(edges.table)
         super().__init__(dims, [encoding, Degree("out"), *([] if labels is None else [labels])], K=width, V=rows)
@@ -178,13 +170,10 @@ class GRIT(Block, name="grit"):
         logarithm = torch.log1p(degree.to(self.relative.weight.dtype))[..., None]
         listed = ListedPairs.of(walks, positions.present)
         pairs = listed.read(own.map(self.relative))
-        if self.edges is not None:
-            pairs = pairs + self._labels(self.edges, positions[self.encodings[2]], listed)
+        if self.edges is not None:  # 0 without an edge
+            labels: Lookup = positions[self.encodings[2]]
+            pairs = pairs + listed.read(labels.map(self.edges.summed))
         return _State(pairs, listed, diagonal(own), logarithm)
-
-    def _labels(self, edges: Edges, labels: Lookup, listed: ListedPairs) -> Tensor:
-        """(P, d) of the edge that joins each pair; 0 without an edge."""
-        return listed.read(labels.map(lambda symbols: edges(symbols)[0].sum(1)))
 
     def inputs(self, x: Tensor, prepared: _State) -> Tensor:
         added: Tensor = self.absolute(prepared.own)
@@ -258,23 +247,6 @@ class _LayerNorm(nn.Module):
 _NORMS: Mapping[Norm, Callable[[int], nn.Module]] = {"layer": _LayerNorm, "batch": BatchNorm}
 
 
-def _check(model: str, labels: LabelPath | None) -> None:
-    if labels is not None and (labels.max_length, labels.longer, labels.paths) != (1, "symbol", 1):
-        raise PositionError(
-            f"position model {model!r} needs the labels of single edges: LabelPath(max_length=1, longer='symbol'); "
-            f"given is {labels!r}"
-        )
-
-
-def _width(model: str, encoding: Encoding) -> int:
-    shape = of_arity(model, encoding, 2).one(path(["a", "b"])).values.shape
-    if len(shape) != 2:
-        raise PositionError(
-            f"position model {model!r} needs a vector per pair of units (rrwp, ...); {encoding.name!r} gives one number"
-        )
-    return int(shape[1])
-
-
 _PARAMS_PPGT = "(7*K + 1)*w + (w + 1)*d + (K + 2)*d + d + (4*(d*d + d) + 2*h*(d + 1))*l"
 """Formula of the number of parameters."""
 _WAVES = 3
@@ -288,7 +260,7 @@ class _Prepared:
     own: Tensor
 
 
-class PPGT(Block, name="ppgt"):
+class PPGT(FactoredBlock, name="ppgt"):
     """Attention by squared distances of queries and keys, with a bias and a factor from walks (Ma et al. 2025, PPGT).
 
     o_i = W_o sum_j (1 + D e_ij + c) softmax_j(q_i.k_j - |k_j|^2 / (2 sqrt(d_h)) + B e_ij + b) v_j + w_o.
@@ -308,16 +280,10 @@ class PPGT(Block, name="ppgt"):
     sizes, labels of edges, two blocks with norms), their norms, which are those of the layers around it, and dropout.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: a vector, or a number, per pair.
         hidden: w.
-
-    Raises:
-        PositionError: the encoding is of single units or listed pairs, or gives sequences.
-        UnsupportedTerm: something else than which pairs attend is to act on attention.
     """
 
-    drops = True
     spec = Spec(
         "ma2025",
         "graph",
@@ -343,14 +309,10 @@ class PPGT(Block, name="ppgt"):
     def inputs(self, x: Tensor, prepared: _Prepared) -> Tensor:
         return x + prepared.own.to(x.dtype)
 
-    def attend(self, x: Tensor, prepared: _Prepared, site: Site, terms: Terms) -> tuple[Tensor, Any]:
-        projections = (self.queries, self.keys, self.values)
-        q, k, v = (split(each[site.layer](x), self.dims.heads) for each in projections)
+    def scored(self, q: Tensor, k: Tensor, prepared: _Prepared, site: Site) -> tuple[Tensor, Tensor]:
         near = products(q, k) - wide(k).square().sum(-1)[:, :, None] / (2 * math.sqrt(self.dims.head))
         bias, factor = (prepared.pairs.map(each[site.layer]).dense() for each in (self.biases, self.factors))
-        scores = near + bias.movedim(-1, 1)
-        mixed = factored(scores, 1 + factor.movedim(-1, 1), v, allowed(self.name, terms, x), site.dropout)
-        return self.outs[site.layer](mixed), prepared
+        return near + bias.movedim(-1, 1), 1 + factor.movedim(-1, 1)
 
     def _stem(self, numbers: Tensor) -> Tensor:
         waves = [math.pi * 2**m * numbers for m in range(_WAVES)]

@@ -12,7 +12,10 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
+from structpe.encodings.base import Encoding
 from structpe.errors import PositionError
+from structpe.positions.checks import of_arity
+from structpe.structure import path
 
 __all__ = [
     "BatchNorm",
@@ -22,8 +25,10 @@ __all__ = [
     "bells",
     "concatenated",
     "count_perceptron",
+    "pair_vector_width",
     "perceptron",
     "position_width",
+    "rectified",
 ]
 
 
@@ -38,6 +43,12 @@ def perceptron(widths: Sequence[int]) -> nn.Sequential:
 def count_perceptron(*widths: str) -> str:
     """Formula of its number of parameters."""
     return " + ".join(f"({a} + 1)*{b}" for a, b in pairwise(widths))
+
+
+def rectified(before: int, p: int, layers: int) -> nn.Sequential:
+    """GraphGPS's network of node statistics: layers with a rectifier after each, inner ones of width 2p, the last p."""
+    widths = [before, *[2 * p] * (layers - 1), p]
+    return nn.Sequential(*(nn.Sequential(nn.Linear(a, b), nn.ReLU()) for a, b in pairwise(widths)))
 
 
 def around(neighbours: Tensor, x: Tensor, eps: Tensor) -> Tensor:
@@ -245,3 +256,17 @@ def position_width(model: str, width: int, of_all: int) -> int:
             f"give 1 to {of_all - 1}, or a wider model"
         )
     return width
+
+
+def pair_vector_width(model: str, encoding: Encoding) -> int:
+    """How many numbers an encoding of arity 2 gives each pair, found by encoding a short path.
+
+    Raises:
+        PositionError: it gives one number, not a vector, or is of single units.
+    """
+    shape = of_arity(model, encoding, 2).one(path(["a", "b"])).values.shape
+    if len(shape) != 2:
+        raise PositionError(
+            f"position model {model!r} needs a vector per pair of units (rrwp, ...); {encoding.name!r} gives one number"
+        )
+    return int(shape[1])

@@ -1,4 +1,7 @@
-"""Models with their own attention, which replaces that of the layer."""
+"""Models with their own attention, which replaces that of the layer.
+
+A model raises a :class:`PositionError` for an encoding that does not give one number per unit, or integer per pair.
+"""
 
 from __future__ import annotations
 
@@ -18,19 +21,10 @@ from structpe.positions import Block, Cells, Dims, Positions, Site, Spec
 from structpe.positions.block import CachedBlock, allowed, joined, of_layers, products, ranks, softmax, split
 from structpe.positions.checks import holds, numbers, of_all_pairs, of_arity, offsets
 from structpe.positions.tables import Sharing, Table, is_plain
+from structpe.precision import wide
 from structpe.terms import Lookup, Terms
 
-__all__ = [
-    "CoPE",
-    "Complex",
-    "ForgettingAttention",
-    "HardCodedGaussian",
-    "Parts",
-    "PathAttention",
-    "attended",
-    "turned",
-    "weights",
-]
+__all__ = ["CoPE", "Complex", "ForgettingAttention", "HardCodedGaussian", "InOrder", "PathAttention"]
 
 
 Parts = tuple[Tensor, Tensor]
@@ -81,13 +75,11 @@ class Complex(Block, name="complex"):
     layer exchanges real and imaginary parts; this does neither.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: t, one number per unit.
         words: the word of each unit.
 
     Raises:
         PositionError: twice the number of heads does not divide the width.
-        UnsupportedTerm: something else than which pairs attend is to act on attention.
     """
 
     drops = True
@@ -104,7 +96,7 @@ class Complex(Block, name="complex"):
         if dims.width % (2 * dims.heads):
             raise PositionError(
                 f"position model 'complex' halves the width into real and imaginary parts, each for {dims.heads} "
-                f"heads; the width {dims.width} is no multiple of {2 * dims.heads}"
+                f"heads; the width {dims.width} is not a multiple of {2 * dims.heads}"
             )
         c = dims.width // 2
         super().__init__(dims, [of_arity(self.name, encoding, 1), words], V=words.size, c=c)
@@ -115,8 +107,7 @@ class Complex(Block, name="complex"):
     def prepare(self, positions: Positions) -> Tensor:
         """(b, n, c) the angle t omega_w of each channel, float32 at least."""
         places, words = (positions.queries(encoding) for encoding in self.encodings)
-        frequency = self.frequency.to(torch.promote_types(self.frequency.dtype, torch.float32))
-        return numbers(self.name, self.encodings[0], places)[..., None] * frequency[words]
+        return numbers(self.name, self.encodings[0], places)[..., None] * wide(self.frequency)[words]
 
     def inputs(self, x: Tensor, prepared: Tensor) -> Tensor:
         real, imaginary = turned(_parts(x.to(prepared.dtype)), prepared)
@@ -125,10 +116,10 @@ class Complex(Block, name="complex"):
     def attend(self, x: Tensor, prepared: Any, site: Site, terms: Terms) -> tuple[Tensor, Any]:
         layer = self.project[site.layer]
         assert isinstance(layer, nn.ModuleList)
-        query, key, value, out = layer
-        q, k, v = (self._of_heads(projection, _parts(x)) for projection in (query, key, value))
-        real, imaginary = attended(q, k, v, allowed(self.name, terms, x), site.dropout)
-        return torch.cat([out(joined(part)) for part in (real, imaginary)], dim=-1), prepared
+        *projections, out = layer
+        q, k, v = (self._of_heads(each, _parts(x)) for each in projections)
+        mixed = attended(q, k, v, allowed(self.name, terms, x), site.dropout)
+        return torch.cat([out(joined(part)) for part in mixed], dim=-1), prepared
 
     def _of_heads(self, projection: nn.Module, parts: Parts) -> Parts:
         real, imaginary = (split(projection(part), self.dims.heads) for part in parts)
@@ -156,14 +147,9 @@ class CoPE(Block, name="cope"):
     count its ancestors, for example; of units with the same number those stored later are later.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: one number per unit, by which units are counted.
         max_length: T, number of positions, 2 or more.
         sharing: ``head-wise`` as in the listing.
-
-    Raises:
-        PositionError: fewer than 2 positions, or the encoding gives a vector per unit.
-        UnsupportedTerm: something else than which pairs attend is to act on attention.
     """
 
     drops = True
@@ -227,15 +213,13 @@ class HardCodedGaussian(Block, name="hard-coded-gaussian"):
     with which the code aligns two languages in cross attention, and learned heads next to fixed ones.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: signed integers per pair.
         centres: c, for one head after the other, repeated if there are more heads.
         deviations: z, in the same way.
         threshold: densities below this are 0.
 
     Raises:
-        PositionError: no centre or deviation, a deviation of 0 or less, or no single integer per pair.
-        UnsupportedTerm: something else than which pairs attend is to act on attention.
+        PositionError: no centre or deviation, or a deviation of 0 or less.
     """
 
     drops = True
@@ -260,7 +244,10 @@ class HardCodedGaussian(Block, name="hard-coded-gaussian"):
                 f"position model 'hard-coded-gaussian' needs a centre and a deviation above 0 for each head; given are "
                 f"centres {centres} and deviations {deviations}"
             )
-        self.centres, self.deviations = _each(centres, dims.heads), _each(deviations, dims.heads)
+        self.centres, self.deviations = (
+            torch.tensor([given[h % len(given)] for h in range(dims.heads)], dtype=torch.float64)
+            for given in (centres, deviations)
+        )
         self.threshold = threshold
         self.values, self.outs = (of_layers(dims, dims.width, bias=False) for _ in range(2))
 
@@ -281,11 +268,25 @@ class HardCodedGaussian(Block, name="hard-coded-gaussian"):
         return density * (density >= self.threshold) * (values != UNREACHABLE)[:, None]
 
 
-def _each(given: tuple[float, ...], heads: int) -> Tensor:
-    return torch.tensor([given[h % len(given)] for h in range(heads)], dtype=torch.float64)
+class InOrder(CachedBlock):
+    """Attention of each unit to itself and to those before it, by the encoding; so the model is causal by itself.
+
+    Of units with the same number those stored later are later.
+
+    Args:
+        encoding: one number per unit, by which units are ordered.
+        sizes: see :class:`PositionModel`.
+    """
+
+    def __init__(self, dims: Dims, encoding: Encoding, **sizes: int) -> None:
+        super().__init__(dims, [of_arity(self.name, encoding, 1)], **sizes)
+
+    def prepare(self, positions: Positions) -> Tensor:
+        """(b or 1, m) the rank of each unit."""
+        return ranks(self.name, self.encodings[0], positions)
 
 
-class ForgettingAttention(CachedBlock, name="forgetting-attention"):
+class ForgettingAttention(InOrder, name="forgetting-attention"):
     """Forgetting attention: scores fall by the forget gates of the units between query and key (Lin et al. 2025).
 
     s_ij = q_i.k_j / sqrt(d_h) + sum of log f_t over the units t with j < t <= i,  f_t = sigmoid(w.x_t + b).
@@ -298,18 +299,10 @@ class ForgettingAttention(CachedBlock, name="forgetting-attention"):
     float32. Not included: the parts of their "Pro" block that have nothing to do with gates (norms of queries and keys,
     an output gate, shifts of keys and values). Compared with the reference of flash-linear-attention in float64.
 
-    The model is causal by itself: keys after the query do not attend. The encoding defines before and after, so that
-    in a tree gates can add up along the depth; of units with the same number those stored later are later. Gates of
-    units that a mask hides still count, as in a sliding window; those of padding do not. A decoder keeps log f as one
-    more channel of the keys.
-
-    Args:
-        dims: sizes of the Transformer.
-        encoding: one number per unit, by which units are ordered.
-
-    Raises:
-        PositionError: the encoding gives a vector per unit.
-        UnsupportedTerm: something else than which pairs attend is to act on attention.
+    The model is causal by itself: keys after the query do not attend. The encoding defines before and after: in a tree
+    gates can add up along the depth; of units with the same number those stored later are later. Gates of units that a
+    mask hides still count, as in a sliding window; those of padding do not. A decoder keeps log f as one more channel
+    of the keys.
     """
 
     spec = Spec(
@@ -320,12 +313,8 @@ class ForgettingAttention(CachedBlock, name="forgetting-attention"):
     )
 
     def __init__(self, dims: Dims, encoding: Encoding = Order()) -> None:
-        super().__init__(dims, [of_arity(self.name, encoding, 1)])
+        super().__init__(dims, encoding)
         self.gates = of_layers(dims, dims.heads)
-
-    def prepare(self, positions: Positions) -> Tensor:
-        """(b or 1, m) the rank of each unit."""
-        return ranks(self.name, self.encodings[0], positions)
 
     def project(self, x: Tensor, site: Site) -> tuple[Tensor, Tensor, Tensor]:
         q, k, v = super().project(x, site)
@@ -344,10 +333,9 @@ class ForgettingAttention(CachedBlock, name="forgetting-attention"):
 
 _CHUNK = 64
 """Units whose matrices are multiplied together, as in the authors' kernel."""
-_EPS = 1e-6
 
 
-class PathAttention(CachedBlock, name="path-attention"):
+class PathAttention(InOrder, name="path-attention"):
     """PaTH attention: products of Householder-like matrices between query and key (Yang S. et al. 2025).
 
     s_ij = q_i^T H_i H_(i-1) ... H_(j+1) k_j / sqrt(d_h),  H_t = I - beta_t w_t w_t^T.
@@ -359,7 +347,7 @@ class PathAttention(CachedBlock, name="path-attention"):
     flash-linear-attention.)
 
     As in that layer: projections have no biases, w is divided by sqrt(|w|^2 + 1e-6), and products are computed for 64
-    units at a time by the inverse of a triangular matrix (section 3.2), so that time grows with n^2, not n^3. Not
+    units at a time by the inverse of a triangular matrix (section 3.2), in time that grows with n^2, not n^3. Not
     included: their forget gate (PaTH-FoX), norms of queries and keys, and shared keys. Compared with the reference of
     flash-linear-attention in float64.
 
@@ -368,14 +356,11 @@ class PathAttention(CachedBlock, name="path-attention"):
     keeps w and beta as more channels of the keys, and multiplies anew in each step; its units must come in their order.
 
     Args:
-        dims: sizes of the Transformer.
-        encoding: one number per unit, by which units are ordered.
         rank: r.
         window: units of the convolution.
 
     Raises:
-        PositionError: the encoding gives a vector per unit; units of a decoder do not come in their order.
-        UnsupportedTerm: something else than which pairs attend is to act on attention.
+        PositionError: units of a decoder do not come in their order.
     """
 
     spec = Spec(
@@ -386,14 +371,10 @@ class PathAttention(CachedBlock, name="path-attention"):
     )
 
     def __init__(self, dims: Dims, encoding: Encoding = Order(), rank: int = 32, window: int = 3) -> None:
-        super().__init__(dims, [of_arity(self.name, encoding, 1)], r=rank, k=window)
+        super().__init__(dims, encoding, r=rank, k=window)
         self.down, self.strengths = of_layers(dims, rank, bias=False), of_layers(dims, dims.heads)
         self.up = nn.ModuleList(nn.Linear(rank, dims.width, bias=False) for _ in range(dims.layers))
         self.filters = nn.Parameter(torch.empty(dims.layers, dims.width, window).uniform_(-1, 1) * window**-0.5)
-
-    def prepare(self, positions: Positions) -> Tensor:
-        """(b or 1, m) the rank of each unit."""
-        return ranks(self.name, self.encodings[0], positions)
 
     def project(self, x: Tensor, site: Site) -> tuple[Tensor, Tensor, Tensor]:
         q, k, v = super().project(x, site)
@@ -417,10 +398,9 @@ class PathAttention(CachedBlock, name="path-attention"):
 
     def _in_order(self, q: Tensor, k: Tensor, v: Tensor, seen: Tensor, site: Site) -> Tensor:
         n, m = q.shape[2], k.shape[2]
-        exact = torch.promote_types(q.dtype, torch.float32)
-        k, w, beta = torch.split(k.to(exact), [self.dims.head, self.dims.head, 1], dim=-1)
+        k, w, beta = torch.split(wide(k), [self.dims.head, self.dims.head, 1], dim=-1)
         with torch.autocast(q.device.type, enabled=False):  # there is no inverse in half precision
-            score = chunked_products(q.to(exact), k, self._directions(w, site.layer), beta) / self.dims.head**0.5
+            score = chunked_products(wide(q), k, self._directions(w, site.layer), beta) / self.dims.head**0.5
         behind = torch.ones(n, m, dtype=torch.bool, device=q.device).tril(m - n)
         return softmax(score, seen & behind, site.dropout).to(v.dtype) @ v
 
@@ -431,7 +411,7 @@ class PathAttention(CachedBlock, name="path-attention"):
         padded = functional.pad(channels, (filters.shape[-1] - 1, 0))
         mixed = functional.silu(functional.conv1d(padded, filters, groups=len(filters)))
         w = split(mixed.transpose(1, 2), self.dims.heads)
-        return w * (w.square().sum(-1, keepdim=True) + _EPS).rsqrt()
+        return w * (w.square().sum(-1, keepdim=True) + 1e-6).rsqrt()
 
 
 def chunked_products(q: Tensor, k: Tensor, w: Tensor, beta: Tensor) -> Tensor:

@@ -1,11 +1,9 @@
-"""Vectors for paths of edge labels, and how they enter attention: what the models of Zhu et al. 2019 share.
+"""Labels of the edges on paths: their vectors, checks of the paths, and lookups of what is computed of pairs.
 
-Shapes: R distinct paths of a batch, c their labels at most ("slots"), w = d_h the width of a path vector.
+Shapes: R distinct paths of a batch, L their labels at most.
 """
 
 from __future__ import annotations
-
-import math
 
 import torch
 from torch import Tensor, nn
@@ -13,65 +11,13 @@ from torch import Tensor, nn
 from structpe.encodings.label_path import LabelPath
 from structpe.encodings.label_path_search import FIRST_STEP, UNKNOWN
 from structpe.errors import PositionError
-from structpe.positions import Dims
-from structpe.terms import Lookup, Terms
+from structpe.terms import Lookup
 
-__all__ = [
-    "Edges",
-    "PathAttention",
-    "Slots",
-    "each_pair",
-    "glorot",
-    "of_pairs",
-    "slots_of",
-    "waves",
-]
-
-
-class PathAttention(nn.Module):
-    """s_ij = q_i.(k_j + W_k n(r_ij) + b_k) / sqrt(d_h),  o_i = sum_j a_ij (v_j + W_v n(r_ij) + b_v).
-
-    n is a LayerNorm. W_k, W_v (w, w), b_k, b_v (w,) and n are of each layer, and shared by its heads.
-    """
-
-    def __init__(self, dims: Dims) -> None:
-        super().__init__()
-        self.norm = nn.ModuleList(nn.LayerNorm(dims.head, eps=1e-6) for _ in range(dims.layers))
-        self.key = nn.ModuleList(nn.Linear(dims.head, dims.head) for _ in range(dims.layers))
-        self.value = nn.ModuleList(nn.Linear(dims.head, dims.head) for _ in range(dims.layers))
-
-    def forward(self, r: Lookup, layer: int) -> Terms:
-        """The terms of a layer from the path vectors (R, w)."""
-        normed = r.map(self.norm[layer])
-        return Terms(
-            key=(normed.map(lambda n: self.key[layer](n)[:, None]),),
-            value=(normed.map(lambda n: self.value[layer](n)[:, None]),),
-        )
-
-
-class Slots(nn.Module):
-    """sqrt(w) E[label] for each slot of a path; slots after its end have the label "blank", which is not learned.
-
-    Args:
-        labels: number of labels; E has a row more, its first, for "blank".
-        slots: c.
-        width: w.
-    """
-
-    def __init__(self, labels: int, slots: int, width: int) -> None:
-        super().__init__()
-        self.slots = slots
-        self.table = nn.Embedding(labels + 1, width, padding_idx=0)
-
-    def forward(self, paths: Tensor) -> Tensor:
-        """(R, c, w) from paths (R, c or less) of labels, -1 where a path has ended."""
-        blank = paths.new_full((len(paths), self.slots - paths.shape[1]), -1)
-        embedded: Tensor = self.table(torch.cat([paths, blank], dim=1) + 1)
-        return embedded * math.sqrt(self.table.embedding_dim)
+__all__ = ["Edges", "check_single_edges", "each_pair", "of_pairs", "slots_of"]
 
 
 def slots_of(model: str, encoding: LabelPath) -> int:
-    """c: the number of slots that the encoding fills.
+    """The most labels that a path of this encoding has.
 
     Raises:
         PositionError: it has no ``max_length``, or several paths per pair.
@@ -84,21 +30,17 @@ def slots_of(model: str, encoding: LabelPath) -> int:
     return encoding.max_length
 
 
-def waves(places: int, width: int) -> Tensor:
-    """(places, width) interleaved sines and cosines in float32, number by number those of the authors' buffer.
+def check_single_edges(model: str, encoding: LabelPath) -> None:
+    """Check that the paths of an encoding are single edges: longer ones are a symbol.
 
-    Computed in float64 they differ by 1e-8, and the model would then differ from the authors' outputs.
+    Raises:
+        PositionError: they are others.
     """
-    frequencies = torch.exp(torch.arange(0, width, 2, dtype=torch.float32) * -(math.log(10000.0) / width))
-    angles = torch.arange(places, dtype=torch.float32)[:, None] * frequencies
-    return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2)[:, :width]
-
-
-def glorot(module: nn.Module) -> None:
-    """Weights uniform with the variance of Glorot and Bengio 2010, as the authors start theirs; biases stay."""
-    for parameter in module.parameters():
-        if parameter.ndim > 1:
-            nn.init.xavier_uniform_(parameter)
+    if (encoding.max_length, encoding.longer, encoding.paths) != (1, "symbol", 1):
+        raise PositionError(
+            f"position model {model!r} needs the labels of single edges: LabelPath(max_length=1, longer='symbol'); given "
+            f"is {encoding!r}"
+        )
 
 
 def each_pair(table: Tensor, which: Tensor) -> Lookup:
@@ -138,6 +80,11 @@ class Edges(nn.Module):
         """(R, L, h) vectors, and (R, L) which are steps, from the symbols (R, L) of paths."""
         rows, steps = self.rows(paths)
         return self.table[rows] * steps[..., None], steps
+
+    def summed(self, paths: Tensor) -> Tensor:
+        """(R, h) the sum over the steps of each path; 0 without a step."""
+        vectors: Tensor = self(paths)[0]
+        return vectors.sum(1)
 
     @staticmethod
     def rows(paths: Tensor) -> tuple[Tensor, Tensor]:

@@ -10,17 +10,14 @@ import torch
 from torch import Tensor, nn
 
 from structpe.dropout import dropout
-from structpe.encodings.distance import Adjacency
 from structpe.encodings.laplacian import Eigenpairs
 from structpe.positions import Block, Cells, Dims, Positions, Site, Spec
 from structpe.positions.block import LINKS, NONE, SELF, WITHIN_NODE, allowed, joined, links, split
-from structpe.positions.networks import concatenated, position_width
-from structpe.positions.spectra import SpectralTransformer, Spectrum, transformer_width
+from structpe.positions.networks import concatenated
+from structpe.positions.spectra import ADJACENCY, SpectralTransformer, Spectrum, transformer_width
 from structpe.terms import Terms
 
-__all__ = [
-    "SAN",
-]
+__all__ = ["SAN"]
 
 
 _CLAMP = 5.0
@@ -58,7 +55,6 @@ class SAN(Block, name="san"):
     former is the default, ``Eigenpairs(norm="rows")``, the latter ``Eigenpairs()``.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: eigenvectors and eigenvalues, the trivial one among them.
         gamma: weight of pairs without an edge relative to those with one, 0 or more; the authors choose it per data
             set.
@@ -69,7 +65,6 @@ class SAN(Block, name="san"):
 
     Raises:
         PositionError: p leaves no channels for content, or the heads do not divide it.
-        UnsupportedTerm: something else than which pairs attend is to act on attention.
     """
 
     drops = True
@@ -90,19 +85,16 @@ class SAN(Block, name="san"):
         layers: int = 1,
         feedforward: int = 2048,
     ) -> None:
-        p = position_width(self.name, transformer_width(self.name, width, heads, dims.width), dims.width)
-        self.adjacency = Adjacency()
-        super().__init__(dims, [encoding, self.adjacency], p=p, m=layers, f=feedforward, r=LINKS)
-        self.eigenpairs = encoding
+        p = transformer_width(self.name, width, heads, dims.width)
+        super().__init__(dims, [encoding, ADJACENCY], p=p, m=layers, f=feedforward, r=LINKS)
         self.of_all = SpectralTransformer(p, heads, layers, feedforward)
         self.edges = nn.Embedding(LINKS - 1, dims.width)  # a unit is not linked to itself
         self.attentions = nn.ModuleList(_Attention(dims, gamma) for _ in range(dims.layers))
 
     def prepare(self, positions: Positions) -> _Prepared:
         """The learned encoding (b, n, p) and the links (b, n, n)."""
-        spectrum = Spectrum.of(positions, self.eigenpairs, self.edges.weight.dtype)
-        summed = self.of_all(spectrum.flipped() if self.training else spectrum)
-        return _Prepared(summed, links(positions[self.adjacency]))
+        spectrum = Spectrum.of(positions, self.encodings[0], self.edges.weight.dtype, drawn=self.training)
+        return _Prepared(self.of_all(spectrum), links(positions[ADJACENCY]))
 
     def inputs(self, x: Tensor, prepared: _Prepared) -> Tensor:
         return concatenated(x, prepared.spectrum)

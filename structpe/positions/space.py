@@ -15,13 +15,7 @@ from structpe.positions.checks import of_arity
 from structpe.positions.places import coordinates
 from structpe.precision import wide
 
-__all__ = [
-    "Continuous",
-    "Fourier",
-    "Spherical",
-    "SphericalHarmonics",
-    "harmonics",
-]
+__all__ = ["Continuous", "Fourier", "Spherical", "SphericalHarmonics", "harmonics"]
 
 
 class Continuous(PositionModel, name="continuous"):
@@ -35,7 +29,6 @@ class Continuous(PositionModel, name="continuous"):
     waves, such a network would not learn fine details.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: A real numbers per unit.
         axes: A.
         features: F, an even number.
@@ -94,7 +87,6 @@ class Fourier(PositionModel, name="fourier"):
     the features to a network instead of v; here they are added to the units.) Computed in float64.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: a vector, or one number, per unit.
         sigma: deviation of B.
         seed: of B.
@@ -143,7 +135,6 @@ class Spherical(PositionModel, name="spherical"):
     models of the Earth read their grids of latitude and longitude in this way.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: (latitude, longitude) of each unit in degrees, by default the feature ``degrees`` of its node.
         scales: S, 2 or more.
         finest: a_0, between 0 and 1.
@@ -201,7 +192,6 @@ class SphericalHarmonics(PositionModel, name="spherical-harmonics"):
     network of their comparison; their other one is a SIREN.)
 
     Args:
-        dims: sizes of the Transformer.
         encoding: (latitude, longitude) of each unit in degrees, by default the feature ``degrees`` of its node.
         degrees: L; details of about 180/L degrees are distinguished.
 

@@ -1,9 +1,14 @@
-"""Eigenvectors and eigenvalues of the Laplacian of a graph, at the input."""
+"""Eigenvectors and eigenvalues of the Laplacian of a graph, at the input.
+
+An eigenvector and its negative are equally good; so most models here draw a random sign for each while training. They
+raise a :class:`PositionError` for an encoding of pairs, or of single numbers.
+"""
 
 from __future__ import annotations
 
 import math
-from itertools import pairwise
+from abc import abstractmethod
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -17,7 +22,7 @@ from structpe.encodings.laplacian import MagneticLaplacian as MagneticEncoding
 from structpe.encodings.tabular import Tabular
 from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.positions.checks import clipped, of_listed_pairs, width_of
-from structpe.positions.networks import concatenated, count_perceptron, position_width
+from structpe.positions.networks import concatenated, count_perceptron, position_width, rectified
 from structpe.positions.spectra import SpectralTransformer, Spectrum, flipped, learned_cells, transformer_width
 from structpe.terms import Pairs, SparsePairs, Terms
 
@@ -34,22 +39,37 @@ __all__ = [
 ]
 
 
-class Dwivedi(PositionModel, name="dwivedi"):
+class SignedVectors(PositionModel):
+    """x_u + W (s * V_u) + c: V_u the unit's entries of k eigenvectors, s a random sign each in training.
+
+    Args:
+        encoding: a vector per unit; random signs suit eigenvectors only.
+        others: further encodings.
+    """
+
+    def __init__(self, dims: Dims, encoding: Encoding, *others: Encoding) -> None:
+        k = width_of(self.name, encoding)
+        super().__init__(dims, [encoding, *others], k=k)
+        self.embed = nn.Linear(k, dims.width)
+
+    def prepare(self, positions: Positions) -> Any:
+        """(b, n, k) the eigenvectors at the queries, with the signs of this batch."""
+        vectors: Tensor = positions.queries(self.encodings[0])
+        return flipped(vectors) if self.training else vectors
+
+    def inputs(self, x: Tensor, prepared: Any) -> Tensor:
+        added: Tensor = self.embed(prepared.to(x.dtype))
+        return x + added
+
+
+class Dwivedi(SignedVectors, name="dwivedi"):
     """Laplacian eigenvectors at the input (Dwivedi and Bresson 2020).
 
     x_u + W (s * V_u) + c: V_u the unit's entries of the k lowest eigenvectors, s a random sign each in training.
 
-    An eigenvector and its negative are equally good; drawing one sign per eigenvector and batch while training, as in
-    the authors' code, teaches the model to ignore signs. W is (d, k), c (d). (Dwivedi and Bresson 2020; survey, section
-    4.3.2.) Their attention is also restricted to the neighbours of each node: ``dwivedi-neighbours`` has both. Table 1
-    counts the eigenvectors as the embedding, without parameters.
-
-    Args:
-        dims: sizes of the Transformer.
-        encoding: a vector per unit; random signs suit eigenvectors only.
-
-    Raises:
-        PositionError: the encoding gives a single number per unit, or is one of pairs.
+    Drawing one sign per eigenvector and batch, as in the authors' code, teaches the model to ignore signs. W is (d, k),
+    c (d). (Dwivedi and Bresson 2020; survey, section 4.3.2.) Their attention is also restricted to the neighbours of
+    each node: ``dwivedi-neighbours`` has both. Table 1 counts the eigenvectors as the embedding, without parameters.
     """
 
     spec = Spec(
@@ -61,21 +81,10 @@ class Dwivedi(PositionModel, name="dwivedi"):
     )
 
     def __init__(self, dims: Dims, encoding: Encoding = Laplacian()) -> None:
-        k = width_of(self.name, encoding)
-        super().__init__(dims, [encoding], k=k)
-        self.embed = nn.Linear(k, dims.width)
-
-    def prepare(self, positions: Positions) -> Tensor:
-        """(b, n, k) the eigenvectors at the queries, with the signs of this batch."""
-        vectors: Tensor = positions.queries(self.encodings[0])
-        return flipped(vectors) if self.training else vectors
-
-    def inputs(self, x: Tensor, prepared: Tensor) -> Tensor:
-        added: Tensor = self.embed(prepared.to(x.dtype))
-        return x + added
+        super().__init__(dims, encoding)
 
 
-class DwivediNeighbours(PositionModel, name="dwivedi-neighbours"):
+class DwivediNeighbours(SignedVectors, name="dwivedi-neighbours"):
     """Laplacian eigenvectors at the input, attention along edges only (Dwivedi and Bresson 2020).
 
     s_ij = clip(q_i.k_j / sqrt(d_h), -5, 5) where an edge joins i and j, and no other pair;  x_u + W (s * V_u) + c.
@@ -90,12 +99,7 @@ class DwivediNeighbours(PositionModel, name="dwivedi-neighbours"):
     these, is not included: ``exphormer`` multiplies them by types of edges.
 
     Args:
-        dims: sizes of the Transformer.
-        encoding: a vector per unit; random signs suit eigenvectors only.
-        neighbours: which pairs attend.
-
-    Raises:
-        PositionError: the encoding gives a single number per unit, or the neighbours are not listed pairs.
+        neighbours: which pairs attend, a list.
     """
 
     spec = Spec(
@@ -103,25 +107,44 @@ class DwivediNeighbours(PositionModel, name="dwivedi-neighbours"):
     )
 
     def __init__(self, dims: Dims, encoding: Encoding = Laplacian(), neighbours: Encoding = Neighbours()) -> None:
-        k = width_of(self.name, encoding)
-        super().__init__(dims, [encoding, of_listed_pairs(self.name, neighbours)], k=k)
-        self.embed = nn.Linear(k, dims.width)
+        super().__init__(dims, encoding, of_listed_pairs(self.name, neighbours))
 
     def prepare(self, positions: Positions) -> tuple[Tensor, Pairs]:
-        """(b, n, k) the eigenvectors at the queries, with the signs of this batch; and the pairs that attend."""
-        vectors: Tensor = positions.queries(self.encodings[0])
+        """The eigenvectors, and the pairs that attend."""
         listed: SparsePairs = positions[self.encodings[1]]
-        return flipped(vectors) if self.training else vectors, listed.pairs
+        return super().prepare(positions), listed.pairs
 
     def inputs(self, x: Tensor, prepared: tuple[Tensor, Pairs]) -> Tensor:
-        added: Tensor = self.embed(prepared[0].to(x.dtype))
-        return x + added
+        return super().inputs(x, prepared[0])
 
     def terms(self, prepared: tuple[Tensor, Pairs], site: Site) -> Terms:
         return Terms(act=clipped, pairs=(prepared[1],))
 
 
-class LapPE(PositionModel, name="lap-pe"):
+class SpectralSet(PositionModel):
+    """cat[x_u, sum_j f([s_j v_uj, lambda_j])], j running over the k lowest eigenvectors that the graph has.
+
+    Args:
+        encoding: eigenvectors and eigenvalues, the trivial one among them as in the code.
+
+    Raises:
+        PositionError: p leaves no channels for content, or the heads do not divide it.
+    """
+
+    def prepare(self, positions: Positions) -> Tensor:
+        """(b, n, p) the sum over eigenvectors."""
+        dtype = next(self.parameters()).dtype
+        return self.summed(Spectrum.of(positions, self.encodings[0], dtype, drawn=self.training))
+
+    @abstractmethod
+    def summed(self, spectrum: Spectrum) -> Tensor:
+        """(b, n, p) the sum of f."""
+
+    def inputs(self, x: Tensor, prepared: Tensor) -> Tensor:
+        return concatenated(x, prepared)
+
+
+class LapPE(SpectralSet, name="lap-pe"):
     """Eigenvectors with their eigenvalues as a set, concatenated with the content (Rampasek et al. 2022).
 
     cat[x_u, sum_j f([s_j v_uj, lambda_j])], j running over the k lowest eigenvectors that the graph has.
@@ -134,13 +157,8 @@ class LapPE(PositionModel, name="lap-pe"):
     count in the Laplacian, as in SAN's code; GraphGPS's removes them, and adds up parallel edges.
 
     Args:
-        dims: sizes of the Transformer.
-        encoding: eigenvectors and eigenvalues, the trivial one among them as in the code.
         width: p; None for a quarter of the model's width, 4 at least.
         layers: of f.
-
-    Raises:
-        PositionError: p leaves no channels for content, or there is no layer.
     """
 
     spec = Spec(
@@ -152,23 +170,14 @@ class LapPE(PositionModel, name="lap-pe"):
     ) -> None:
         p = position_width(self.name, max(dims.width // 4, 4) if width is None else width, dims.width)
         super().__init__(dims, [encoding], p=p, m=layers)
-        self.eigenpairs = encoding
-        widths = [2, *[2 * p] * (layers - 1), p]
-        each = [nn.Sequential(nn.Linear(a, b), nn.ReLU()) for a, b in pairwise(widths)]
-        self.of_each = nn.Sequential(*each)
+        self.of_each = rectified(2, p, layers)
 
-    def prepare(self, positions: Positions) -> Tensor:
-        """(b, n, p) the sum over eigenvectors."""
-        spectrum = Spectrum.of(positions, self.eigenpairs, next(self.parameters()).dtype)
-        spectrum = spectrum.flipped() if self.training else spectrum
-        summed: Tensor = self.of_each(spectrum.pairs()).masked_fill(~spectrum.there[..., None], 0).sum(-2)
-        return summed
-
-    def inputs(self, x: Tensor, prepared: Tensor) -> Tensor:
-        return concatenated(x, prepared)
+    def summed(self, spectrum: Spectrum) -> Tensor:
+        each: Tensor = self.of_each(spectrum.pairs())
+        return each.masked_fill(~spectrum.there[..., None], 0).sum(-2)
 
 
-class LapPETransformer(PositionModel, name="lap-pe-transformer"):
+class LapPETransformer(SpectralSet, name="lap-pe-transformer"):
     """Eigenvectors with their eigenvalues, read by a Transformer, concatenated with the content (Rampasek et al. 2022).
 
     cat[x_u, sum_j T(A [s_j v_uj, lambda_j] + a)_j], j running over the k lowest eigenvectors that the graph has.
@@ -178,15 +187,10 @@ class LapPETransformer(PositionModel, name="lap-pe-transformer"):
     input of ``san``.) All else is as in ``lap-pe``.
 
     Args:
-        dims: sizes of the Transformer.
-        encoding: eigenvectors and eigenvalues, the trivial one among them as in the code.
         width: p; None for a quarter of the model's width, 4 at least, rounded up to what the heads divide.
         heads: of T.
         layers: of T.
         feedforward: hidden width of T; PyTorch's default in the code.
-
-    Raises:
-        PositionError: p leaves no channels for content, or the heads do not divide it.
     """
 
     spec = Spec("rampasek2022", "graph", learned_cells(SpectralTransformer.count("p", "m", "f")))
@@ -200,19 +204,13 @@ class LapPETransformer(PositionModel, name="lap-pe-transformer"):
         layers: int = 1,
         feedforward: int = 2048,
     ) -> None:
-        p = position_width(self.name, transformer_width(self.name, width, heads, dims.width), dims.width)
+        p = transformer_width(self.name, width, heads, dims.width)
         super().__init__(dims, [encoding], p=p, m=layers, f=feedforward)
-        self.eigenpairs = encoding
         self.of_all = SpectralTransformer(p, heads, layers, feedforward)
 
-    def prepare(self, positions: Positions) -> Tensor:
-        """(b, n, p) the sum over eigenvectors."""
-        spectrum = Spectrum.of(positions, self.eigenpairs, self.of_all.embed.weight.dtype)
-        summed: Tensor = self.of_all(spectrum.flipped() if self.training else spectrum)
+    def summed(self, spectrum: Spectrum) -> Tensor:
+        summed: Tensor = self.of_all(spectrum)
         return summed
-
-    def inputs(self, x: Tensor, prepared: Tensor) -> Tensor:
-        return concatenated(x, prepared)
 
 
 class MagneticLaplacian(PositionModel, name="magnetic-laplacian"):
@@ -228,7 +226,6 @@ class MagneticLaplacian(PositionModel, name="magnetic-laplacian"):
     than k nodes, are masked and count 0. The code also masks eigenvalues of 0 except the first; here they count.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: the eigenvectors and eigenvalues.
         elements: e; 8 of a model of width 256 in the code.
         heads: of the attention over eigenvectors.
@@ -288,13 +285,10 @@ class _Attention(nn.Module):
             for part in (self.query, self.key, self.value)
         )
         score = q @ k.transpose(-1, -2) / math.sqrt(self.each)
-        masked = ~there & there.any(-1, keepdim=True)
+        masked = ~there & there.any(-1, keepdim=True)  # of units without any, none: a row masked whole would be NaN
         weights = self.dropout(score.masked_fill(masked[:, :, None, None], -math.inf).softmax(-1))
         out: Tensor = self.out((weights @ v).transpose(2, 3).flatten(3))
         return out
-
-
-_CLIP = 10.0
 
 
 class TabPET(PositionModel, name="tab-pet"):
@@ -308,13 +302,12 @@ class TabPET(PositionModel, name="tab-pet"):
     taken as the encoding has, zero where it found fewer eigenvectors.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: z, a vector per unit; None for ``tabular``, whose eigenvectors fill at most half the width, 10 at
             either end at most.
         alpha: its weight; the authors choose 0.05 to 10 by validation, 0.1 is the code's default.
 
     Raises:
-        PositionError: the encoding gives a single number per unit, or leaves no channels for content.
+        PositionError: the encoding leaves no channels for content.
     """
 
     spec = Spec("leng2025", "graph", Cells("A", "APE", learnable=False, recurring=False, unbound=True, params="0"))
@@ -327,7 +320,7 @@ class TabPET(PositionModel, name="tab-pet"):
 
     def inputs(self, x: Tensor, prepared: Positions) -> Tensor:
         scores: Tensor = prepared.queries(self.encodings[0])
-        return concatenated(x, self.alpha * scores.clamp(-_CLIP, _CLIP))
+        return concatenated(x, self.alpha * scores.clamp(-10, 10))
 
 
 class Identify(nn.Module):
@@ -363,7 +356,6 @@ class TokenGT(PositionModel, name="tokengt"):
     [graph] and [null] that the code adds are not positions: they would be units.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: eigenvectors at both ends.
     """
 
@@ -404,12 +396,8 @@ class TokenGTORF(PositionModel, name="tokengt-orf"):
     in a structure without an order they go by number, and the same graph numbered otherwise is represented otherwise.
 
     Args:
-        dims: sizes of the Transformer.
         width: k.
         seed: of the generator in evaluation.
-
-    Raises:
-        PositionError: k is below 1.
     """
 
     spec = Spec(
@@ -443,12 +431,14 @@ class TokenGTORF(PositionModel, name="tokengt-orf"):
         """Per structure a random orthogonal matrix (m, m), m its number of nodes."""
         if self.training:
             return [_orthogonal(torch.randn(m, m, device=device)) for m in counts]
-        drawn = {m: _orthogonal(torch.randn(m, m, generator=self._generator())).to(device) for m in set(counts)}
+        generators = {m: torch.Generator().manual_seed(self.seed) for m in counts}
+        drawn = {m: _orthogonal(torch.randn(m, m, generator=each)).to(device) for m, each in generators.items()}
         return [drawn[m] for m in counts]
 
     def added(self, matrices: list[Tensor], ends: Tensor, which: Tensor) -> Tensor:
         """(b, n, d) from a matrix per structure, the ends (b, n, 2) of the tokens, and (b, n) whose these are."""
-        table = torch.cat([_cut(matrix, self.width) for matrix in matrices]).to(self.identify.types.dtype)
+        cut = [functional.pad(each[:, : self.width], (0, max(self.width - len(each), 0))) for each in matrices]
+        table = functional.normalize(torch.cat(cut), dim=1).to(self.identify.types.dtype)
         sizes = torch.tensor([len(matrix) for matrix in matrices], device=ends.device)
         rows = (sizes.cumsum(0) - sizes)[which][..., None] + ends
         added: Tensor = self.identify(table[rows].flatten(-2), ends)
@@ -457,16 +447,7 @@ class TokenGTORF(PositionModel, name="tokengt-orf"):
     def inputs(self, x: Tensor, prepared: Tensor) -> Tensor:
         return x + prepared.to(x.dtype)
 
-    def _generator(self) -> torch.Generator:
-        return torch.Generator().manual_seed(self.seed)
-
 
 def _orthogonal(gaussian: Tensor) -> Tensor:
     orthogonal: Tensor = torch.linalg.qr(gaussian)[0].T
     return orthogonal
-
-
-def _cut(matrix: Tensor, width: int) -> Tensor:
-    """(m, width) rows of length 1."""
-    cut = functional.pad(matrix[:, :width], (0, max(width - matrix.shape[1], 0)))
-    return functional.normalize(cut, dim=1)

@@ -28,16 +28,7 @@ from structpe.positions.tables import KeyValueTables, Sharing, Table, Window
 from structpe.precision import wide
 from structpe.terms import Factor, Lookup, Terms
 
-__all__ = [
-    "SPR",
-    "TPE",
-    "CodeTransformer",
-    "LowestCommonAncestor",
-    "Peng",
-    "SPRAbsolute",
-    "SPRRelative",
-    "TPEOneHot",
-]
+__all__ = ["SPR", "TPE", "CodeTransformer", "LowestCommonAncestor", "Peng", "SPRAbsolute", "SPRRelative", "TPEOneHot"]
 
 
 class SPR(PositionModel, name="spr"):
@@ -52,7 +43,6 @@ class SPR(PositionModel, name="spr"):
     the paper also tries are ``shaw``; add it.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: place of each unit.
         depth: depth of each unit.
         relative: signed integers per pair.
@@ -108,7 +98,6 @@ class SPRAbsolute(AddedSinusoids, name="spr-abs"):
     worse than the order of words only, and that both are best: ``spr``, or the sum of this and ``sinusoidal``.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: integers per unit.
 
     Raises:
@@ -132,7 +121,6 @@ class SPRRelative(KeyValueTables, name="spr-rel"):
     choice.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: signed integers per pair.
         max_distance: t_max.
 
@@ -168,7 +156,6 @@ class TPE(PositionModel, name="tpe"):
     implementation, from U(0.7, 0.999); the authors' initialisation is not known.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: paths of branches; D_max and n are its depth and width.
         copies: F, the number of decays.
 
@@ -215,7 +202,6 @@ class TPEOneHot(PositionModel, name="tpe-onehot"):
     version: ``tpe``.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: paths of branches; its depth times its width must not exceed d.
 
     Raises:
@@ -264,7 +250,6 @@ class Peng(PositionModel, name="peng"):
     there either, but random; with zero, pairs without a relation have only the vector of T'.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: the way from the root.
         relation: of parent and child; as wide as the ways.
         embedding: e.
@@ -339,7 +324,6 @@ class LowestCommonAncestor(KeyValueTables, name="lowest-common-ancestor"):
     instead of offsets; no code by them is known. Tables are shared as in ``shaw``.)
 
     Args:
-        dims: sizes of the Transformer.
         encoding: (up, down) per pair.
         max_distance: m, the most steps that have their own vectors.
         sharing: ``head-wise`` as in Shaw's code.
@@ -401,7 +385,6 @@ class CodeTransformer(PositionModel, name="code-transformer"):
     sequence. Units of one node, k places apart, have the R of k.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: one number per pair, of each distance.
 
     Raises:

@@ -156,5 +156,5 @@ def test_it_is_the_attention_of_an_encoder() -> None:
 
 
 def test_heads_must_divide_half_the_width() -> None:
-    with pytest.raises(PositionError, match="for 2 heads; the width 6 is no multiple of 4"):
+    with pytest.raises(PositionError, match="for 2 heads; the width 6 is not a multiple of 4"):
         Complex(Dims(6, 2, 1), words=WORDS)
