@@ -22,8 +22,8 @@ PYTEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 
 test: $(VENV)/.test  ## run all tests but the slow ones
 	$(PYTEST) -m 'not slow'
 
-test-slow: $(VENV)/.test  ## run the few slow tests: tracing all models, two machines, the site
-	$(PYTEST) -m slow $$(grep -rl --include='*.py' 'mark\.slow' tests)
+test-slow: $(VENV)/.test  ## run the slow tests: laws of all models, tracing all models, two machines, the site
+	$(PYTEST) -m slow $$(grep -rlE --include='test_*.py' 'mark\.slow|import (few|only)' tests)
 
 check: $(VENV)/.test  ## lint, format, types and the directions of imports
 	$(BIN)/ruff check .

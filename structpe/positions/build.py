@@ -3,9 +3,9 @@
 ::
 
     "t5"                                                                    a model with its defaults
-    {"name": "t5", "buckets": 16, "encoding": "distance"}                   with options
+    {"name": "t5", "num_buckets": 16, "encoding": "distance"}               with options
     {"name": "t5", "encoding": {"name": "distance", "max_distance": 8}}            with an encoding that has options
-    ["sinusoidal", {"name": "graformer", "reach": 3}]                       several at once; [] is none at all
+    ["sinusoidal", {"name": "graformer", "max_distance": 3}]                several at once; [] is none at all
     {"name": "t5", "in_layers": [0, 1]}                                     in some layers only
     {"cycle": ["rotary", "rotary", "rotary", "nope"]}                       one for each layer, over and over
 """

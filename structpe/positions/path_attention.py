@@ -38,8 +38,8 @@ def check_single_edges(model: str, encoding: LabelPath) -> None:
     """
     if (encoding.max_length, encoding.longer, encoding.paths) != (1, "symbol", 1):
         raise PositionError(
-            f"position model {model!r} needs the labels of single edges: LabelPath(max_length=1, longer='symbol'); given "
-            f"is {encoding!r}"
+            f"position model {model!r} needs the labels of single edges: LabelPath(max_length=1, longer='symbol'); "
+            f"given is {encoding!r}"
         )
 
 

@@ -45,6 +45,7 @@ from tests.adapters.models import (
 )
 from tests.modules import ROOT
 from tests.positions.cases import NAMES, TREES, made
+from tests.representatives import few
 
 ADDED = ("t5", "shaw", "graformer")
 WHERE = [(name, "encoder") for name in ENCODERS]
@@ -88,7 +89,7 @@ def test_at_first_nothing_changes_and_every_number_has_a_gradient(name: str, whe
 
 
 @pytest.mark.parametrize("training", [False, True])
-@pytest.mark.parametrize("position", NAMES)
+@pytest.mark.parametrize("position", few(NAMES))
 def test_every_position_model_starts_at_the_function_of_the_checkpoint_or_says_why_not(
     position: str, training: bool
 ) -> None:
@@ -140,7 +141,7 @@ class AsInTheOriginal:
         return found[0]
 
 
-@pytest.mark.parametrize("position", NAMES)
+@pytest.mark.parametrize("position", few(NAMES))
 def test_tokens_without_a_unit_that_nobody_sees_change_nothing(position: str) -> None:
     """Terms of tokens are those of their units, for every term that there is, and every structure of a batch."""
     model = small("bert").double()
@@ -731,7 +732,7 @@ def test_sizes_and_second_position_models_are_checked() -> None:
 
 
 def test_an_older_version_of_transformers_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hf, "__version__", "4.57.6")
+    monkeypatch.setattr("transformers.__version__", "4.57.6")  # the module that is imported now; it replaces itself
     with pytest.raises(
         PositionError, match=r"transformers 4\.57\.6 is installed; .* need version 5, .*'transformers>=5'"
     ):

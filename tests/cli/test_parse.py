@@ -18,6 +18,7 @@ from structpe.parsing import load_parser
 from structpe.system.files import Busy
 from tests.cli.running import complaint, structpe
 from tests.datasets import SAMPLES
+from tests.parsing.conftest import parser as parser
 
 SAMPLE = SAMPLES / "trees_sample" / "sample.conllu"
 TEXT = "The keeper lit the lamp."
@@ -32,21 +33,6 @@ def output(*words: str | Path) -> str:
 
 
 @pytest.fixture(scope="module")
-def parser(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What the command makes of the sample in a few steps."""
-    out = tmp_path_factory.mktemp("parse") / "parser"
-    words = ["--train", SAMPLE, "--dev", SAMPLE, "--language", "en", "--steps", "40", "--out", out]
-    done = structpe("parse", *words)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == f"{out}: a parser for 'structpe parse --model {out}'\n"
-    # Where it takes longer there are lines in between, which say how long it will take.
-    first, last = (line for line in done.stderr.splitlines() if line.startswith("step "))
-    assert first.startswith("step 0 of 40: LAS ")
-    assert last.startswith("step 40 of 40: LAS ")
-    return out
-
-
-@pytest.fixture(scope="module")
 def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Each byte is a unit."""
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
@@ -55,6 +41,20 @@ def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = tmp_path_factory.mktemp("parse") / "tokenizer.json"
     made.save(str(file))
     return file
+
+
+def test_training_says_how_far_it_is(tmp_path: Path) -> None:
+    few, out = tmp_path / "few.conllu", tmp_path / "parser"
+    few.write_text("\n\n".join(SAMPLE.read_text(encoding="utf-8").split("\n\n")[:8]) + "\n\n", encoding="utf-8")
+    words = ["--train", few, "--dev", few, "--language", "en", "--steps", "2", "--out", out]
+    done = structpe("parse", *words)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == f"{out}: a parser for 'structpe parse --model {out}'\n"
+    # Where it takes longer there are lines in between, which say how long it will take.
+    first, last = (line for line in done.stderr.splitlines() if line.startswith("step "))
+    assert first.startswith("step 0 of 2: LAS ")
+    assert last.startswith("step 2 of 2: LAS ")
+    assert load_parser(str(out))
 
 
 def test_a_table_shows_words(parser: Path) -> None:

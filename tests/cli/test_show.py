@@ -8,7 +8,7 @@ import pytest
 
 from structpe.cli import COMMANDS
 from structpe.cli.main import main
-from tests.cli.running import SAMPLE, complaint, complaint_of_process, output
+from tests.cli.running import SAMPLE, complaint, output
 from tests.datasets import SAMPLES
 from tests.pictures.runs import predicted, written
 
@@ -147,7 +147,7 @@ def test_the_app_without_marimo(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
 
 
 def test_a_picture_is_whole_or_absent(tmp_path: Path) -> None:
-    told = complaint_of_process("show", TREES, "--out", tmp_path / "no" / "picture.png", code=1)
+    told = complaint("show", TREES, "--out", tmp_path / "no" / "picture.png", code=1)
     assert "No such file or directory; check the path, and that its folder exists" in told
 
 

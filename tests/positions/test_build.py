@@ -31,7 +31,11 @@ DIMS = Dims(8, 2, 3)
             Distance(max_distance=8),
             16 + 1 + 17,
         ),
-        ({"name": "t5", "encoding": Distance(max_distance=8), "num_buckets": 16}, Distance(max_distance=8), 16 + 1 + 17),
+        (
+            {"name": "t5", "encoding": Distance(max_distance=8), "num_buckets": 16},
+            Distance(max_distance=8),
+            16 + 1 + 17,
+        ),
     ],
 )
 def test_from_plain_data(config: Any, encoding: Any, rows: int) -> None:

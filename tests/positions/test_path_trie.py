@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.nn import functional
@@ -20,6 +20,7 @@ def padded(paths: list[list[int]], length: int = 7) -> Tensor:
     return torch.tensor([path + [-1] * (length - len(path)) for path in paths])
 
 
+@settings(max_examples=20)
 @given(paths=DRAWN)
 def test_the_last_states_are_those_of_a_network_that_reads_path_by_path(paths: list[list[int]]) -> None:
     torch.manual_seed(0)
