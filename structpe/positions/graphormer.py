@@ -27,8 +27,8 @@ from structpe.positions.block import FactoredBlock, of_layers
 from structpe.positions.checks import holds, numbers, of_all_pairs, of_arity, offsets
 from structpe.positions.networks import GaussianNetwork, bells
 from structpe.positions.path_attention import Edges, check_single_edges, slots_of
+from structpe.positions.row_sums import sum_rows
 from structpe.positions.tables import Rows, is_plain, merged, numbers_and_marks, pair_width
-from structpe.row_sums import sum_rows
 from structpe.terms import Lookup, Terms
 
 __all__ = ["Graphormer", "Graphormer3D", "GraphormerGD", "GraphormerGPS", "GraphormerModel", "GraphormerSimple"]

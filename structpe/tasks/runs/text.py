@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, TypeVar
@@ -33,10 +33,12 @@ from structpe.data.digests import digest, structures
 from structpe.data.prepare import AFRESH, Preparer
 from structpe.errors import ConfigError, StoreError, located, undamaged
 from structpe.formats import Item
+from structpe.nn.search import SearchConfig
 from structpe.nn.seq2seq import EncoderDecoder
 from structpe.plain.inert import recorded
 from structpe.positions import Dims, PositionModel
 from structpe.positions.build import build
+from structpe.structure import Structure
 from structpe.system.files import atomic_text, atomic_write
 from structpe.system.printing import say
 from structpe.tasks.config import Reads, differences, fitted
@@ -51,10 +53,11 @@ from structpe.tasks.graph_to_text.generator import (
     read_split,
 )
 from structpe.tasks.graph_to_text.pretrained import Pretrained, PretrainedWriter
+from structpe.tasks.graph_to_text.scores import Scores, score
 from structpe.tasks.graph_to_text.task import GraphToText
 from structpe.tasks.runs.base import Run, Work, load_run
 from structpe.tasks.training import result as result_module
-from structpe.tasks.training.folder import check_devices, device_of
+from structpe.tasks.training.folder import check_devices, device_named, device_of
 from structpe.tasks.training.result import WEIGHTS, Result
 from structpe.tasks.training.result import digest as digest_of_weights
 
