@@ -120,7 +120,7 @@ class Lookup:
 
     def __post_init__(self) -> None:
         _check_index("rows", self.rows, "(b or 1, r)", 2)
-        if not isinstance(self.index, Toeplitz):
+        if not isinstance(self.index, Toeplitz):  # which has checked its own
             _check_index("index", self.index, "(b or 1, n, m)", 3)
 
     def map(self, function: Callable[[Tensor], Tensor]) -> Lookup:
@@ -406,8 +406,7 @@ class Terms:
 
     def used(self) -> frozenset[str]:
         """Names of the fields that differ from the zero."""
-        zero = Terms()
-        return frozenset(f.name for f in fields(self) if getattr(self, f.name) != getattr(zero, f.name))
+        return frozenset(f.name for f in fields(self) if getattr(self, f.name) != f.default)
 
     def _only(self, other: Terms, name: str, what: str) -> Any:
         mine, theirs = getattr(self, name), getattr(other, name)

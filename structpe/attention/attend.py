@@ -40,7 +40,7 @@ def check_shapes(terms: Terms, b: int, h: int, n: int, m: int, d: int) -> None:
     for field in fields(terms):
         given = getattr(terms, field.name)
         width = None if terms.maps and field.name != "value" else d  # maps may change the width of queries and keys
-        for term in given if isinstance(given, tuple) else (given,):
+        for term in given if isinstance(given, tuple) else () if given is None else (given,):
             _check(field.name, term, (b, h, n, m if field.name == "mask" and terms.projection else keys), m, width)
 
 

@@ -32,6 +32,7 @@ __all__ = [
     "cheapest",
     "choose",
     "cost_masked",
+    "forget_choices",
     "kernel",
     "of_offsets",
     "room",
@@ -303,15 +304,37 @@ def watching() -> Iterator[list[Choice]]:
         _WATCHERS.remove(noted)
 
 
+_CHEAPEST: dict[tuple[Call, bool, int], str] = {}
+_MOST_CHOICES = 4096
+
+
 def cheapest(call: Call) -> Kernel:
     """The cheapest kernel that suits the call."""
     # Not min(..., key=...), which torch.compile cannot trace.
     return sorted([each for each in KERNELS.values() if each.suits(call)], key=lambda each: each.cost(call))[0]
 
 
+def remembered(call: Call) -> Kernel:
+    """As :func:`cheapest`, without asking all kernels again for a call that was there before."""
+    if call.traced:
+        return cheapest(call)
+    # What kernels ask for besides the call; ``flex`` forgets all choices when it is enabled or disabled.
+    asked = call, torch.are_deterministic_algorithms_enabled(), KERNELS.changes
+    if asked not in _CHEAPEST:
+        if len(_CHEAPEST) >= _MOST_CHOICES:
+            _CHEAPEST.clear()
+        _CHEAPEST[asked] = cheapest(call).name
+    return KERNELS[_CHEAPEST[asked]]
+
+
+def forget_choices() -> None:
+    """Ask all kernels again, after something that a call does not say has changed."""
+    _CHEAPEST.clear()
+
+
 def choose(name: str, call: Call) -> Kernel:
     """The kernel of this name; with ``auto`` the cheapest that suits."""
-    chosen = cheapest(call) if name == "auto" else KERNELS[name]
+    chosen = remembered(call) if name == "auto" else KERNELS[name]
     if _WATCHERS and not call.traced:
         others: dict[str, float | str] = {
             each.name: each.unsuited(call) or each.cost(call) for each in KERNELS.values()

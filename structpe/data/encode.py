@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -52,7 +53,7 @@ def encode(
         PositionError: there is no encoding of a name, or no such option.
     """
     made = checked(structures, encodings, "encode")
-    with concatenated_once(), computing_on(device):
+    with concatenated_once(), nullcontext() if device is None else computing_on(device):
         positions = join({encoding: encoding.many(structures) for encoding in dict.fromkeys(made)})
     return positions if device is None else positions.to(torch.device(device))
 

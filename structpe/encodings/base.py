@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from functools import wraps
+from functools import cache, wraps
 from inspect import isfunction, signature
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -93,12 +93,18 @@ def check_fields(encoding: Encoding) -> None:
     Raises:
         EncodingError: an argument of the constructor is not a field.
     """
-    kind, known = type(encoding), {field.name for field in fields(encoding)}
+    if lost := _lost(type(encoding)):
+        raise EncodingError(no_dataclass(encoding.name, lost))
+
+
+@cache
+def _lost(kind: type[Encoding]) -> str:
+    """An argument of the constructor that is not a field; empty if all are."""
+    known = {field.name for field in fields(kind)}
     annotated = {} if "__dataclass_fields__" in vars(kind) else vars(kind).get("__annotations__", {})
     bare = [name for name, hint in annotated.items() if name not in known and "ClassVar" not in str(hint)]
     taken = [name for name, p in signature(kind).parameters.items() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
-    if lost := [name for name in taken if name not in known] or bare:
-        raise EncodingError(no_dataclass(encoding.name, lost[0]))
+    return next(iter([name for name in taken if name not in known] or bare), "")
 
 
 def no_dataclass(name: str, option: str) -> str:

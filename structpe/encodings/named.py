@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from functools import cache
 from typing import Any, TypeAlias
 
 from structpe.encodings.base import ENCODINGS, Encoding, check_hashable
@@ -11,7 +12,7 @@ from structpe.plain.bounds import OPTION
 from structpe.plain.typed import Builder, hints_of, options_of
 from structpe.registry import unknown
 
-__all__ = ["Asked", "as_encoding", "as_encodings", "builder", "check_sizes", "options", "split"]
+__all__ = ["Asked", "as_encoding", "as_encodings", "builder", "check_hints", "check_sizes", "options", "split"]
 
 Asked: TypeAlias = Encoding | str | Mapping[str, Any]
 """An encoding, its name, or ``name`` and options."""
@@ -65,12 +66,13 @@ def as_encodings(given: Any, whose: str) -> tuple[Encoding, ...]:
                 f"{whose} takes a list of encodings, {example}, and {each!r} is not one; a name such as 'distance' "
                 f"makes one with its defaults, {{'name': 'distance', 'max_distance': 8}} with options"
             )
-    made = tuple(as_encoding(each, error=PositionError) for each in given)
+    made = tuple(each if isinstance(each, Encoding) else as_encoding(each, error=PositionError) for each in given)
     for encoding in made:
         check_hashable(encoding)
     return made
 
 
+@cache
 def builder(error: type[StructPEError]) -> Builder:
     """What checks options, some of which are encodings in any form; its errors are of this class."""
     return Builder(error, Encoding, lambda kind, value, what: as_encoding(value, what, kind, error))
@@ -89,15 +91,24 @@ def options(error: type[StructPEError], whose: str, init: Any, given: Mapping[st
     Raises:
         StructPEError: of class ``error``; an option is unknown, missing, too large, of another type, or has no hint.
     """
+    check_hints(error, whose, init, given, skip)
+    check_sizes(error, whose, given)
+    return builder(error).arguments(init, given, whose, skip)
+
+
+def check_hints(error: type[StructPEError], whose: str, init: Any, given: Mapping[str, Any], skip: int) -> None:
+    """Check that options from plain data have type hints.
+
+    Raises:
+        StructPEError: of class ``error``; one has none.
+    """
     hints = hints_of(init)
     for option in options_of(init, skip):
         if option in given and option not in hints:
             raise error(
-                f"option {option!r} of {whose} has no type hint, so that plain data cannot be checked; annotate it, "
+                f"option {option!r} of {whose} has no type hint, which plain data is checked by; annotate it, "
                 f"such as encoding: Encoding = ..."
             )
-    check_sizes(error, whose, given)
-    return builder(error).arguments(init, given, whose, skip)
 
 
 def check_sizes(error: type[StructPEError], whose: str, given: Mapping[str, Any]) -> None:

@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 from torch import Tensor, nn
 
 from structpe.encodings.base import Encoding
-from structpe.encodings.named import as_encoding, options, split
+from structpe.encodings.named import as_encoding, builder, check_hints, split
 from structpe.errors import PositionError, reason_of
 from structpe.positions.base import MODELS, Dims, PositionModel, Site, Sources
 from structpe.positions.batch import Positions
@@ -287,14 +287,16 @@ def build(config: Config, dims: Dims) -> PositionModel:
     if isinstance(config, Mapping) and "in_layers" in config:
         return _sum([config], dims)
     name, given = split(config, "a position model", "a list of these", PositionError)
-    model = MODELS[name]
-    made = options(PositionError, f"position model {name!r}", model.__init__, given, 2)
+    model, whose = MODELS[name], f"position model {name!r}"
+    if given:
+        check_hints(PositionError, whose, model.__init__, given, 2)
+    builder(PositionError).check_options(model.__init__, given, whose, 2)
     try:
-        return model(dims, **made)
+        return model(dims, **given)
     except (RuntimeError, ValueError, TypeError, LookupError, ArithmeticError, MemoryError) as error:
         # What only the libraries below find out, such as that memory does not hold a table of so many rows.
         raise PositionError(
-            f"position model {name!r} cannot be built with {given} for {dims}: {reason_of(error)}; give other options"
+            f"{whose} cannot be built with {given} for {dims}: {reason_of(error)}; give other options"
         ) from error
 
 
