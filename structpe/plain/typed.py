@@ -165,12 +165,17 @@ class Builder:
             self.check_names(list(form.signature.parameters), named, whose)
             takes = ", ".join(form.signature.parameters) or "none"
             raise self.error(f"{whose}: {error}; arguments: {takes}") from None
-        hints = form.checkable
+
+        def of_hint(hint: Any, name: str, value: Any) -> Any:
+            if type(value) is hint:  # msgspec is not asked where all is well
+                return value
+            return self._convert(hint, _of_python(value), name, lambda path: f"option {path!r} of {whose}")
+
         for name, value in found.arguments.items():
-            if name in hints and type(value) is not hints[name]:  # msgspec is not asked where all is well
-                found.arguments[name] = self._convert(
-                    hints[name], _of_python(value), name, lambda path: f"option {path!r} of {whose}"
-                )
+            if name in form.checkable:
+                found.arguments[name] = of_hint(form.checkable[name], name, value)
+            elif name == form.keywords and form.others is not Any:
+                found.arguments[name] = {each: of_hint(form.others, each, value[each]) for each in value}
         return found
 
     def check_names(self, known: Sequence[str], given: Iterable[str], whose: str) -> None:
@@ -250,7 +255,8 @@ class _Form:
         signature: of those after the first one.
         free: names of ``*args`` and ``**kwargs``.
         hints: type hints, without those with a name that only a type checker imports.
-        others: the hint of ``**kwargs``.
+        keywords: the name of ``**kwargs``; empty if there are none.
+        others: their hint.
     """
 
     def __init__(self, call: Callable[..., Any]) -> None:
@@ -260,7 +266,8 @@ class _Form:
         self.signature = whole.replace(parameters=each[1:])
         self.free = {one.name for one in each if one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD)}
         self.hints = _hints_of(call)
-        self.others = next((self.hints.get(one.name, Any) for one in each if one.kind is one.VAR_KEYWORD), Any)
+        self.keywords = next((one.name for one in each if one.kind is one.VAR_KEYWORD), "")
+        self.others = self.hints.get(self.keywords, Any)
 
     @cached_property
     def checkable(self) -> dict[str, Any]:
