@@ -343,11 +343,7 @@ class Graphs:
         """
         for nodes, edges in self.parts(connected=False):
             members = self.graph[nodes[:, 0]]
-            count, size = nodes.shape
-            linked = adjacency_matrices(edges, count, size, directed)
-            if directed:
-                linked |= linked.swapaxes(1, 2) & ~self.directed[members][:, None, None]
-            yield members, linked
+            yield members, adjacency_matrices(edges, *nodes.shape, self.directed[members] & directed)
 
 
 class OfNodes(Encoding):
@@ -407,20 +403,22 @@ def ranks_of_all(structures: Sequence[Structure]) -> Ids:
     return np.concatenate([*map(ranks, structures), np.zeros(0, dtype=np.int64)])
 
 
-def adjacency_matrices(edges: Ids, count: int, size: int, directed: bool = False) -> NDArray[np.bool_]:
-    """(count, size, size) whether an edge leads from one node of a part to another; from edges as above.
+def adjacency_matrices(
+    edges: Ids, count: int, size: int, directed: NDArray[np.bool_] | bool = False
+) -> NDArray[np.bool_]:
+    """(count, size, size) whether an edge leads from one node of a part to another.
 
     Args:
-        edges: of the parts.
+        edges: (e, 3) index of the part, of the source and of the target among its nodes, as from :meth:`Graphs.parts`.
         count: how many parts.
         size: of each.
-        directed: whether an edge joins two nodes in its own direction only.
+        directed: (count,) whether edges of a part join two nodes in their own direction only; or of all parts.
     """
     result = np.zeros((count, size, size), dtype=np.bool_)
     part, source, target = edges.T
     result[part, source, target] = True
-    if not directed:
-        result[part, target, source] = True
+    both = ~np.broadcast_to(directed, (count,))[part]
+    result[part[both], target[both], source[both]] = True
     return result
 
 

@@ -435,7 +435,7 @@ class PersonalizedPageRank(Encoding, name="personalized-pagerank"):
         return found.column()
 
     def _rarity(self, linked: NDArray[np.bool_]) -> NDArray[np.float64]:
-        """(b, n, n) of adjacency_matrices (source, target)."""
+        """(b, n, n) of adjacencies (source, target)."""
         walk = linked.swapaxes(1, 2) / np.maximum(linked.sum(axis=2), 1)[:, None]
         share = self.restart * np.linalg.inv(np.eye(linked.shape[1]) - (1 - self.restart) * walk)
         share = to_grid(share, _ERRORS * np.finfo(np.float64).eps / self.restart)
@@ -485,7 +485,7 @@ class Intimacy(OfNodes, name="intimacy"):
         return result
 
     def _scores(self, linked: NDArray[np.bool_], roots: Ids) -> Floats:
-        """(b, n) of (b, n, n) adjacency_matrices."""
+        """(b, n) of (b, n, n) adjacencies."""
         scale = np.maximum(linked.sum(axis=2), 1) ** -0.5
         walk = scale[:, :, None] * linked * scale[:, None]
         start = self.restart * (np.arange(linked.shape[1]) == roots[:, None])
