@@ -79,7 +79,6 @@ class Words(Encoding, name="words"):
     texts: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "texts", tuple(self.texts))
         if len(set(self.texts)) != len(self.texts):
             raise EncodingError(f"encoding 'words': {len(self.texts)} texts are given, some of them twice")
 
