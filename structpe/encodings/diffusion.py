@@ -16,11 +16,7 @@ from structpe.encodings.spectra import laplacians, lowest_dense
 from structpe.errors import EncodingError
 from structpe.structure import Structure
 
-__all__ = [
-    "Electrostatic",
-    "HeatKernel",
-    "Resistance",
-]
+__all__ = ["Electrostatic", "HeatKernel", "Resistance"]
 
 
 Floats = NDArray[np.float64]

@@ -23,15 +23,7 @@ from structpe.encodings.compiled import fast
 from structpe.encodings.graphs import Graphs, Limited, OfNodes, below_top, clipped, column_of_integers, finite
 from structpe.structure import Ids, Structure
 
-__all__ = [
-    "Adjacency",
-    "Degree",
-    "Distance",
-    "Neighbours",
-    "UndirectedDistance",
-    "shortest",
-    "signed",
-]
+__all__ = ["Adjacency", "Degree", "Distance", "Neighbours", "UndirectedDistance", "shortest", "signed"]
 
 
 Array = NDArray[Any]

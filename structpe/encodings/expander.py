@@ -22,13 +22,7 @@ from structpe.encodings.label_path_search import labels_of, numbers_of_edges
 from structpe.errors import EncodingError
 from structpe.structure import Ids, Structure
 
-__all__ = [
-    "GENERATORS",
-    "Algorithm",
-    "Expander",
-    "expander",
-    "gap",
-]
+__all__ = ["GENERATORS", "Algorithm", "Expander", "expander", "gap"]
 
 
 Algorithm: TypeAlias = Literal["permutations", "permutation", "cycles"]
@@ -168,10 +162,6 @@ class Expander(Encoding, name="expander"):
     attempts: int = 100
 
     def __post_init__(self) -> None:
-        if self.degree < 1 or self.attempts < 1:
-            raise EncodingError(
-                f"encoding 'expander': degree {self.degree}, attempts {self.attempts}; give 1 or more of both"
-            )
         check_sizes(self, degree=self.degree, attempts=self.attempts)
         if self.seed < 0:
             raise EncodingError(f"encoding 'expander': the seed is {self.seed}; give 0 or more")

@@ -14,10 +14,7 @@ from structpe.encodings.graphs import of_units
 from structpe.errors import EncodingError, listed
 from structpe.structure import Structure
 
-__all__ = [
-    "Feature",
-    "Words",
-]
+__all__ = ["Feature", "Words"]
 
 
 @dataclass(frozen=True)

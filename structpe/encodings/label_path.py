@@ -16,10 +16,7 @@ from structpe.encodings.graphs import Graphs
 from structpe.encodings.label_path_search import FIRST_STEP, UNKNOWN, Paths, labels_of, search, walk
 from structpe.structure import Ids, Structure
 
-__all__ = [
-    "LabelPath",
-    "PathToken",
-]
+__all__ = ["LabelPath", "PathToken"]
 
 
 _TOGETHER = 500  # structures whose paths are searched together, where paths are not what is kept
@@ -84,10 +81,8 @@ class LabelPath(Encoding, name="label-path"):
             found = search(graphs, structures, numbers, self.max_length, cut)
             return Column.of_pairs(graphs.units, found.table, found.index)
         walks = walk(graphs, structures, numbers, self.max_length, cut, self.paths)
-        rows, ends = graphs.pairs_of_units(walks.rows), graphs.unit_pair_start.tolist()
-        parts = [
-            rows[first:last].reshape(n, n, -1) for first, last, n in zip(ends, ends[1:], graphs.units, strict=False)
-        ]
+        rows, starts = graphs.pairs_of_units(walks.rows), graphs.unit_pair_start.tolist()
+        parts = [rows[a : a + n * n].reshape(n, n, -1) for a, n in zip(starts, graphs.units.tolist(), strict=False)]
         return Column.of([self._sets(part, walks.paths) for part in parts], self)
 
     def _sets(self, rows: Ids, paths: Ids) -> Encoded:
