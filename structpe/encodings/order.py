@@ -111,11 +111,13 @@ class Offset(Encoding, name="offset"):
     def many(self, structures: Sequence[Structure]) -> Column:
         graphs, places = _read(self, structures)
         alike = _in_order(graphs, places)  # the offset of two units is that of their indices
-        check_all_pairs(self, [each for each, toeplitz in zip(structures, alike, strict=True) if not toeplitz])
         most, units = int(graphs.units.max(initial=1)) - 1, graphs.units
+        values, dtype = np.arange(-most, most + 1), np.min_scalar_type(2 * most)
         starts = starts_of(np.where(alike, 2 * units - 1, np.square(units)))
-        index = np.empty(int(starts[-1]), dtype=np.min_scalar_type(2 * most))
-        lengths = np.where(alike, 2 * units - 1, 0)
+        if alike.all():
+            return Column(units, values, ranges(most + 1 - units, 2 * units - 1).astype(dtype), starts)
+        check_all_pairs(self, [each for each, toeplitz in zip(structures, alike, strict=True) if not toeplitz])
+        index, lengths = np.empty(int(starts[-1]), dtype=dtype), np.where(alike, 2 * units - 1, 0)
         index[ranges(starts[:-1], lengths)] = ranges(most + 1 - units, lengths)
         rows = np.flatnonzero(~np.repeat(alike, units))  # the queries of the others
         widths, first = units[graphs.unit_graph[rows]], graphs.unit_start[graphs.unit_graph[rows]]
@@ -123,7 +125,7 @@ class Offset(Encoding, name="offset"):
         for some in blocks(widths, _CELLS):
             offsets = places[ranges(first[some], widths[some])] - np.repeat(places[rows[some]], widths[some])
             index[ranges(begin[some], widths[some])] = offsets + most
-        return Column(units, np.arange(-most, most + 1), index, starts)
+        return Column(units, values, index, starts)
 
 
 @dataclass(frozen=True)
