@@ -15,8 +15,7 @@ from torch import Tensor
 
 from structpe.data.chunks import columns
 from structpe.data.store import write
-from structpe.encodings.base import Column, Encoded, Encoding
-from structpe.encodings.named import Asked, as_encoding
+from structpe.encodings.base import Asked, Column, Encoded, Encoding, as_encoding
 from structpe.errors import EncodingError, PositionError
 from structpe.structure import Structure
 from structpe.workers import workers

@@ -26,7 +26,7 @@ from structpe.adapters._message import Message, of_edges
 from structpe.adapters._origin import Origin, beyond, is_of, marked, origin
 from structpe.adapters._passes import NAME, Passes, enter
 from structpe.data.encode import join
-from structpe.encodings.named import Asked, as_encodings
+from structpe.encodings.base import Asked, as_encodings
 from structpe.errors import EncodingError, PositionError, needing
 from structpe.formats import as_structure
 from structpe.positions import Dims, PositionModel, Positions, Site

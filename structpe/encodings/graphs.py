@@ -317,9 +317,7 @@ class Graphs:
             (b, c) nodes, numbered over all structures and ascending; (e, 3) edges: index of the part, index of the
             source and of the target among its nodes.
         """
-        label = self.graph
-        if connected:
-            label = connected_components(self.steps(), directed=False)[1].astype(np.int64)
+        label = connected_components(self.steps(), directed=False)[1] if connected else self.graph
         sizes = np.bincount(label)
         nodes, first = np.argsort(label, kind="stable"), starts_of(sizes)
         place = np.empty_like(nodes)
