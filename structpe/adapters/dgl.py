@@ -21,8 +21,7 @@ from torch import Tensor
 
 from structpe.adapters._graph_tensors import Transform, attribute, encoded, listed, restored, values
 from structpe.data.encode import join
-from structpe.encodings.base import Encoded, Encoding
-from structpe.encodings.named import Asked, as_encodings
+from structpe.encodings.base import Asked, Encoded, Encoding, as_encodings
 from structpe.errors import EncodingError
 from structpe.formats import as_structure, import_dgl
 from structpe.positions import Positions

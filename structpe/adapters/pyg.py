@@ -37,7 +37,7 @@ from structpe.adapters._graph_tensors import (
 )
 from structpe.adapters._passes import NAME, Passes, added, check_additive, enter, size_of, written
 from structpe.data.encode import join
-from structpe.encodings.named import Asked, as_encodings
+from structpe.encodings.base import Asked, as_encodings
 from structpe.errors import EncodingError, PositionError, needing
 from structpe.formats import as_structure
 from structpe.positions import Dims, PositionModel, Positions, Site

@@ -25,9 +25,8 @@ from structpe.computed import computed
 from structpe.data.adjacency import CSRAdjacency, EdgeIndex, EdgeTypes
 from structpe.data.encode import checked, join
 from structpe.data.whole import as_one
-from structpe.encodings.base import Encoded, Encoding
+from structpe.encodings.base import Asked, Encoded, Encoding
 from structpe.encodings.graphs import concatenated_once
-from structpe.encodings.named import Asked
 from structpe.positions import Positions
 from structpe.structure import Structure
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from structpe.encodings.base import Column, Encoding, check_pairs
-from structpe.encodings.named import Asked, as_encodings
+from structpe.encodings.base import Asked, Column, Encoding, as_encodings, check_pairs
 from structpe.structure import Structure, check_structures
 from structpe.system.processes import in_order, workers
 

@@ -32,8 +32,7 @@ from structpe.data import store_index as store_index_module
 from structpe.data.chunks import parts
 from structpe.data.store_index import INDEX, Digests, Shard, Shards, file_of
 from structpe.data.store_writer import content, digests, fill, holds, write_shard
-from structpe.encodings.base import ENCODINGS, Column, Encoded, Encoding
-from structpe.encodings.named import Asked, as_encodings
+from structpe.encodings.base import ENCODINGS, Asked, Column, Encoded, Encoding, as_encodings
 from structpe.errors import EncodingError, StoreError, foreign, listed, undamaged
 from structpe.structure import Structure
 from structpe.system.files import finish, followed, lock, naming, sha256_of

@@ -20,19 +20,7 @@ from structpe.encodings.compiled import compiled
 from structpe.encodings.graphs import Graphs
 from structpe.structure import Ids
 
-__all__ = [
-    "BYTES",
-    "DIGITS",
-    "STEPS",
-    "WORDS",
-    "Adjacent",
-    "by_bits",
-    "levels",
-    "queues",
-    "signs",
-    "squares",
-    "unpack",
-]
+__all__ = ["BYTES", "DIGITS", "STEPS", "WORDS", "Adjacent", "by_bits", "levels", "queues", "signs", "squares", "unpack"]
 
 
 Array = NDArray[Any]
@@ -160,7 +148,8 @@ def squares(
         for i in range(n):
             at = pairs[g] + i * n
             if not signed:
-                for j in range(width):  # what is too much is overwritten by the next row
+                # 127, for no path, becomes 255: one more has the eighth bit. What is too much, the next row overwrites.
+                for j in range(width):
                     result[at + j] = np.uint8(lengths[i, j] | (lengths[i, j] + 1 & 128))
                 continue
             for j in range(n):
@@ -184,6 +173,8 @@ def levels(
         new: the same, both empty.
         digits: (DIGITS, n, WORDS) empty; in the end the steps to each target.
     """
+    # Two arrays take turns, so that each step reads what the one before has found. A node that has reached all targets
+    # (`done` is 1) is copied once more, until both hold it (2), and is then left out.
     n, one, here, there = len(old), np.uint64(1), old, new
     full, done = np.zeros(8, dtype=np.uint64), np.zeros(n, dtype=np.uint8)
     for j in range(first, min(n, first + 512)):
@@ -200,7 +191,9 @@ def levels(
                 done[i] = 2
                 continue
             digit = 0
-            while (level >> digit) << digit == level:  # where a one is carried to
+            # One more step for the targets not reached yet: as in adding one to a binary number, each digit up to the
+            # lowest one of `level` flips, for all targets at once.
+            while (level >> digit) << digit == level:
                 for w in range(8):
                     digits[digit, i, w] ^= ~here[i, w]
                 digit += 1
@@ -231,7 +224,7 @@ def unpack(reached: Array, digits: Array, steps: int, first: int, spread: Array,
             missing = ~reached[i, w]
             for c in range(8):
                 shift = np.uint64(8 * c)
-                packed = spread[(missing >> shift) & byte] * byte
+                packed = spread[(missing >> shift) & byte] * byte  # 255 where no path leads, else 0
                 for digit in range(7):
                     if steps >> digit:
                         packed |= spread[(digits[digit, i, w] >> shift) & byte] << np.uint64(digit)

@@ -14,12 +14,7 @@ from structpe.encodings.columns import narrow
 from structpe.errors import EncodingError
 from structpe.structure import Structure
 
-__all__ = [
-    "Binned",
-    "Numbers",
-    "edges_of_areas",
-    "edges_of_offsets",
-]
+__all__ = ["Binned", "Numbers", "edges_of_areas", "edges_of_offsets"]
 
 
 Numbers = NDArray[np.float64]

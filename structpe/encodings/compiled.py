@@ -13,12 +13,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-__all__ = [
-    "compiled",
-    "fast",
-    "numba_or_none",
-    "slow",
-]
+__all__ = ["compiled", "fast", "numba_or_none", "slow"]
 
 
 _slow = 0  # how many blocks of `slow` are open

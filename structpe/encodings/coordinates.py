@@ -63,20 +63,16 @@ def places_in_space(encoding: Encoding, structure: Structure, key: str, axes: in
 
 def _given(encoding: Encoding, structure: Structure, key: str, axes: int) -> NDArray[Any]:
     """(u, axes given) numbers."""
-    if key not in structure.features:
-        return _line(encoding, structure, key)
-    of_nodes = np.asarray(structure.features[key])
-    of_nodes = of_nodes[:, None] if of_nodes.ndim == 1 else of_nodes
-    if of_nodes.ndim != 2 or of_nodes.shape[1] > axes:
-        raise encoding.error(
-            structure,
-            f"feature {key!r} has {'x'.join(map(str, of_nodes.shape[1:]))} numbers per node, this encoding takes "
-            f"{axes} at most; give it more axes",
-        )
-    return of_units(structure, of_nodes)
-
-
-def _line(encoding: Encoding, structure: Structure, key: str) -> Ids:
+    if key in structure.features:
+        of_nodes = np.asarray(structure.features[key])
+        of_nodes = of_nodes[:, None] if of_nodes.ndim == 1 else of_nodes
+        if of_nodes.ndim != 2 or of_nodes.shape[1] > axes:
+            raise encoding.error(
+                structure,
+                f"feature {key!r} has {'x'.join(map(str, of_nodes.shape[1:]))} numbers per node, this encoding takes "
+                f"{axes} at most; give it more axes",
+            )
+        return of_units(structure, of_nodes)
     if structure.order is None or "coordinates" in structure.features:
         raise encoding.error(
             structure,
@@ -98,16 +94,8 @@ only the key, OUTSIDE + 3 if both."""
 
 
 @dataclass(frozen=True)
-class Coordinates(Encoding, name="coordinates"):
-    """The place of a unit in a grid.
-
-    (y, x), or any other number of axes: the place of a unit in a grid, int64 (axes), each from 0.
-
-    The values are the row of the unit's node in ``structure.features["coordinates"]``, which
-    :func:`structpe.transforms.grid` and :func:`structpe.transforms.product` create. A structure without this feature is
-    a grid of one line: the place in reading order (:class:`structpe.encodings.Order`) is the last coordinate, and the
-    others are 0. If a grid has fewer axes, the first coordinates are 0. A node without a place in the grid, such as a
-    class token, has -1 on every axis.
+class _OnAxes(Encoding):
+    """Encodings of places with coordinates.
 
     Args:
         axes: number of coordinates.
@@ -117,41 +105,46 @@ class Coordinates(Encoding, name="coordinates"):
             that are not whole numbers from 0.
     """
 
-    arity = 1
-    causal = True
-
     axes: int = 2
 
     def __post_init__(self) -> None:
-        _check_axes(self, self.axes)
+        if not 1 <= self.axes <= _AXES:
+            needed = "1 or more" if self.axes < 1 else f"{_AXES} at most"
+            raise EncodingError(f"encoding {self.name!r}: the number of axes is {self.axes}; give {needed}")
+
+
+@dataclass(frozen=True)
+class Coordinates(_OnAxes, name="coordinates"):
+    """The place of a unit in a grid.
+
+    (y, x), or any other number of axes: the place of a unit in a grid, int64 (axes), each from 0.
+
+    The values are the row of the unit's node in ``structure.features["coordinates"]``, which
+    :func:`structpe.transforms.grid` and :func:`structpe.transforms.product` create. A structure without this feature is
+    a grid of one line: the place in reading order (:class:`structpe.encodings.Order`) is the last coordinate, and the
+    others are 0. If a grid has fewer axes, the first coordinates are 0. A node without a place in the grid, such as a
+    class token, has -1 on every axis.
+    """
+
+    arity = 1
+    causal = True
 
     def one(self, structure: Structure) -> Encoded:
         return Encoded(places_in_grid(self, structure, self.axes))
 
 
 @dataclass(frozen=True)
-class GridOffset(Encoding, name="grid-offset"):
+class GridOffset(_OnAxes, name="grid-offset"):
     """The offset of two units along each axis of a grid.
 
     (y_s - y_t, x_s - x_t), key minus query on each axis: values (r, axes), int64.
 
     The coordinates are those of :class:`Coordinates`; on a sequence the last offset is s - t and the others are 0.
     Units of one node of a grid have the same place. For pairs with a unit without a place see :data:`OUTSIDE`.
-
-    Args:
-        axes: number of coordinates.
-
-    Raises:
-        EncodingError: as in :class:`Coordinates`.
     """
 
     arity = 2
     causal = True
-
-    axes: int = 2
-
-    def __post_init__(self) -> None:
-        _check_axes(self, self.axes)
 
     def one(self, structure: Structure) -> Encoded:
         check_all_pairs(self, [structure], self.axes)
@@ -175,7 +168,7 @@ class GridOffset(Encoding, name="grid-offset"):
 
 
 @dataclass(frozen=True)
-class GridRank(Encoding, name="grid-rank"):
+class GridRank(_OnAxes, name="grid-rank"):
     """The rank of a unit on each line of a grid that goes through it.
 
     (rank, length) on each axis, int64 (axes, 2): the rank from 1 of a unit on the line through it, and the length.
@@ -187,20 +180,9 @@ class GridRank(Encoding, name="grid-rank"):
     So (y + 1, height) and (x + 1, width) in a whole image. Nodes with 0 in the feature ``valid`` (n), such as padding
     of an image, are not counted; without this feature all places are valid. A unit without a place in the grid has (0,
     0) on every axis. Places are those of :class:`Coordinates`.
-
-    Args:
-        axes: number of coordinates.
-
-    Raises:
-        EncodingError: as in :class:`Coordinates`.
     """
 
     arity = 1
-
-    axes: int = 2
-
-    def __post_init__(self) -> None:
-        _check_axes(self, self.axes)
 
     def one(self, structure: Structure) -> Encoded:
         places, of_unit = np.unique(places_in_grid(self, structure, self.axes), axis=0, return_inverse=True)
@@ -215,7 +197,7 @@ class GridRank(Encoding, name="grid-rank"):
 
 
 @dataclass(frozen=True)
-class Points(Encoding, name="points"):
+class Points(_OnAxes, name="points"):
     """The place of a unit in space.
 
     The place of a unit in space, float32 (axes): metres, degrees, seconds.
@@ -225,7 +207,6 @@ class Points(Encoding, name="points"):
     axes, the first coordinates are 0.
 
     Args:
-        axes: number of coordinates.
         key: name of the feature.
 
     Raises:
@@ -237,11 +218,10 @@ class Points(Encoding, name="points"):
     causal = True
     real = True
 
-    axes: int = 2
     key: str = "coordinates"
 
     def __post_init__(self) -> None:
-        _check_axes(self, self.axes)
+        super().__post_init__()
         check_key(self, self.key)
 
     def one(self, structure: Structure) -> Encoded:
@@ -273,12 +253,6 @@ def _offsets(numbers: Ids, reach: Ids) -> Ids:
         rest, digit = np.divmod(rest, 2 * reach[axis] + 1)
         values[:, axis] = digit - reach[axis]
     return np.where(numbers[:, None] < 0, OUTSIDE - numbers[:, None], values)
-
-
-def _check_axes(encoding: Encoding, axes: int) -> None:
-    if not 1 <= axes <= _AXES:
-        needed = "1 or more" if axes < 1 else f"{_AXES} at most"
-        raise EncodingError(f"encoding {encoding.name!r}: the number of axes is {axes}; give {needed}")
 
 
 @dataclass(frozen=True)
@@ -342,7 +316,6 @@ class Euclidean(Encoding, name="euclidean"):
     key: str = "coordinates"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "labels", tuple(self.labels))
         check_key(self, self.key)
 
     def fit(self, structures: Sequence[Structure]) -> Euclidean:

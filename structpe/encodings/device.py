@@ -21,14 +21,7 @@ from structpe.errors import EncodingError
 if TYPE_CHECKING:
     import torch
 
-__all__ = [
-    "CELLS",
-    "LARGEST",
-    "chosen",
-    "computing_on",
-    "lowest",
-    "returns",
-]
+__all__ = ["CELLS", "LARGEST", "chosen", "computing_on", "lowest", "returns"]
 
 
 CELLS = 1 << 25

@@ -12,15 +12,11 @@ from numpy.typing import NDArray
 from structpe.encodings.base import UNREACHABLE, Column, Encoding, check_all_pairs, check_matrices
 from structpe.encodings.columns import to_grid
 from structpe.encodings.graphs import Graphs, OfNodes, OwnValues, adjacency_matrices
-from structpe.encodings.spectra import lowest_dense, plain_laplacians
+from structpe.encodings.spectra import laplacians, lowest_dense
 from structpe.errors import EncodingError
 from structpe.structure import Structure
 
-__all__ = [
-    "Electrostatic",
-    "HeatKernel",
-    "Resistance",
-]
+__all__ = ["Electrostatic", "HeatKernel", "Resistance"]
 
 
 Floats = NDArray[np.float64]
@@ -63,7 +59,7 @@ class Resistance(Encoding, name="resistance"):
 
 def _ohms(linked: NDArray[np.bool_]) -> tuple[Floats, NDArray[np.bool_]]:
     """(b, n, n) resistances, and which nodes are of one part."""
-    values, vectors = lowest_dense(plain_laplacians(linked), linked.shape[1])
+    values, vectors = lowest_dense(laplacians(linked, normalised=False), linked.shape[1])
     zero = values < _ZERO
     inverse = np.where(zero, 0.0, 1 / np.where(zero, 1.0, values))
     green = vectors * inverse[:, None] @ vectors.swapaxes(1, 2)
@@ -103,7 +99,8 @@ class HeatKernel(OfNodes, name="heat-kernel"):
         result = np.zeros((int(graphs.start[-1]), len(self.times)), dtype=np.float32)
         for nodes, edges in graphs.parts(connected=True):
             check_matrices(self, nodes.shape[1])
-            values, vectors = lowest_dense(plain_laplacians(adjacency_matrices(edges, *nodes.shape)), nodes.shape[1])
+            laplacian = laplacians(adjacency_matrices(edges, *nodes.shape), normalised=False)
+            values, vectors = lowest_dense(laplacian, nodes.shape[1])
             decay = np.exp(-values[..., None] * np.array(self.times)) * (values >= _ZERO)[..., None]
             result[nodes] = np.square(vectors) @ decay
         return result
@@ -145,8 +142,8 @@ class Electrostatic(OfNodes, name="electrostatic"):
 
 
 def _statistics(linked: NDArray[np.bool_]) -> Floats:
-    """(b, c, 10) of the (b, c, c) adjacency_matrices without loops."""
-    laplacian = plain_laplacians(linked)
+    """(b, c, 10) of the (b, c, c) adjacencies without loops."""
+    laplacian = laplacians(linked, normalised=False)
     values, vectors = lowest_dense(laplacian, laplacian.shape[-1])
     inverse = np.where(values > _ZERO, 1 / np.maximum(values, _ZERO), 0.0)
     green = vectors * inverse[:, None] @ vectors.swapaxes(1, 2)

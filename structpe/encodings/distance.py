@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,15 +23,7 @@ from structpe.encodings.compiled import fast
 from structpe.encodings.graphs import Graphs, Limited, OfNodes, below_top, clipped, column_of_integers, finite
 from structpe.structure import Ids, Structure
 
-__all__ = [
-    "Adjacency",
-    "Degree",
-    "Distance",
-    "Neighbours",
-    "UndirectedDistance",
-    "shortest",
-    "signed",
-]
+__all__ = ["Adjacency", "Degree", "Distance", "Neighbours", "UndirectedDistance", "shortest", "signed"]
 
 
 Array = NDArray[Any]

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, repeat
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -19,17 +18,11 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 from structpe.encodings.base import Column, Encoding, check_sizes, flags
 from structpe.encodings.columns import ranges, starts_of
 from structpe.encodings.graphs import Graphs, ranks_of_all
-from structpe.encodings.label_path_search import labels_of
+from structpe.encodings.label_path_search import labels_of, numbers_of_edges
 from structpe.errors import EncodingError
 from structpe.structure import Ids, Structure
 
-__all__ = [
-    "GENERATORS",
-    "Algorithm",
-    "Expander",
-    "expander",
-    "gap",
-]
+__all__ = ["GENERATORS", "Algorithm", "Expander", "expander", "gap"]
 
 
 Algorithm: TypeAlias = Literal["permutations", "permutation", "cycles"]
@@ -169,11 +162,6 @@ class Expander(Encoding, name="expander"):
     attempts: int = 100
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "labels", tuple(self.labels))
-        if self.degree < 1 or self.attempts < 1:
-            raise EncodingError(
-                f"encoding 'expander': degree {self.degree}, attempts {self.attempts}; give 1 or more of both"
-            )
         check_sizes(self, degree=self.degree, attempts=self.attempts)
         if self.seed < 0:
             raise EncodingError(f"encoding 'expander': the seed is {self.seed}; give 0 or more")
@@ -206,9 +194,7 @@ class Expander(Encoding, name="expander"):
 
     def _edges(self, graphs: Graphs, structures: Sequence[Structure]) -> Ids:
         numbers = {label: i for i, label in enumerate(self.labels, start=1)}
-        labels = chain.from_iterable(each.relations or repeat("", len(each.edges)) for each in structures)
-        known = np.fromiter(map(numbers.get, labels, repeat(0)), dtype=np.int64, count=len(graphs.edges))
-        types = _FIRST + 2 * known
+        types = _FIRST + 2 * numbers_of_edges(structures, numbers, 0)
         here = np.column_stack([graphs.edges, types])
         directed = np.repeat(graphs.directed, np.diff(graphs.edge_start))
         back = np.column_stack([graphs.edges[:, ::-1], types + directed])

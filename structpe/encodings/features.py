@@ -14,10 +14,7 @@ from structpe.encodings.graphs import of_units
 from structpe.errors import EncodingError, listed
 from structpe.structure import Structure
 
-__all__ = [
-    "Feature",
-    "Words",
-]
+__all__ = ["Feature", "Words"]
 
 
 @dataclass(frozen=True)
@@ -79,7 +76,6 @@ class Words(Encoding, name="words"):
     texts: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "texts", tuple(self.texts))
         if len(set(self.texts)) != len(self.texts):
             raise EncodingError(f"encoding 'words': {len(self.texts)} texts are given, some of them twice")
 

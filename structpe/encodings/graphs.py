@@ -101,14 +101,8 @@ class Graphs:
     def of(cls, structures: Sequence[Structure]) -> Graphs:
         """Concatenate structures."""
         known = _once.get()
-        if known is None:
-            return cls._of(structures)
-        if id(structures) not in known:  # the list is kept, so that no other gets its number
-            known[id(structures)] = structures, cls._of(structures)
-        return known[id(structures)][1]
-
-    @classmethod
-    def _of(cls, structures: Sequence[Structure]) -> Graphs:
+        if known is not None and id(structures) in known:
+            return known[id(structures)][1]
         sizes, listed, directed = list[int](), list[Ids](), list[bool]()
         owners, roots = list[Ids | None](), list[int]()
         for each in structures:  # one after the other, as each is somewhere else in memory
@@ -123,15 +117,18 @@ class Graphs:
         edges += np.repeat(start[:-1], counts)[:, None]
         ends = edges, starts_of(counts), np.array(directed, dtype=np.bool_)
         split = np.array([each is not None for each in owners], dtype=np.bool_)
-        if not split.any():
-            return cls(size, start, *ends, None, size, start, np.array(roots, dtype=np.int64))
-        given, units = [each for each in owners if each is not None], size.copy()
-        units[split] = [len(each) for each in given]
-        unit_start, which = starts_of(units), np.repeat(split, units)
-        owner = np.arange(len(which)) - np.repeat(unit_start[:-1], units)
-        owner[which] = np.concatenate(given)
-        owner += np.repeat(start[:-1], units)
-        return cls(size, start, *ends, owner, units, unit_start, np.array(roots, dtype=np.int64))
+        owner, units, unit_start = None, size, start
+        if split.any():
+            given, units = [each for each in owners if each is not None], size.copy()
+            units[split] = [len(each) for each in given]
+            unit_start, which = starts_of(units), np.repeat(split, units)
+            owner = np.arange(len(which)) - np.repeat(unit_start[:-1], units)
+            owner[which] = np.concatenate(given)
+            owner += np.repeat(start[:-1], units)
+        made = cls(size, start, *ends, owner, units, unit_start, np.array(roots, dtype=np.int64))
+        if known is not None:  # the list is kept, so that no other gets its number
+            known[id(structures)] = structures, made
+        return made
 
     @property
     def most(self) -> int:
@@ -320,9 +317,7 @@ class Graphs:
             (b, c) nodes, numbered over all structures and ascending; (e, 3) edges: index of the part, index of the
             source and of the target among its nodes.
         """
-        label = self.graph
-        if connected:
-            label = connected_components(self.steps(), directed=False)[1].astype(np.int64)
+        label = connected_components(self.steps(), directed=False)[1] if connected else self.graph
         sizes = np.bincount(label)
         nodes, first = np.argsort(label, kind="stable"), starts_of(sizes)
         place = np.empty_like(nodes)
@@ -343,11 +338,7 @@ class Graphs:
         """
         for nodes, edges in self.parts(connected=False):
             members = self.graph[nodes[:, 0]]
-            count, size = nodes.shape
-            linked = adjacency_matrices(edges, count, size, directed)
-            if directed:
-                linked |= linked.swapaxes(1, 2) & ~self.directed[members][:, None, None]
-            yield members, linked
+            yield members, adjacency_matrices(edges, *nodes.shape, self.directed[members] & directed)
 
 
 class OfNodes(Encoding):
@@ -404,23 +395,26 @@ def ranks_of_all(structures: Sequence[Structure]) -> Ids:
     """(T,) the ranks of all structures, concatenated; without any order the numbers of nodes over all structures."""
     if all(each.order is None for each in structures):
         return np.arange(sum(len(each.nodes) for each in structures))
-    return np.concatenate([*map(ranks, structures), np.zeros(0, dtype=np.int64)])
+    each_rank = [np.arange(len(each.nodes)) if each.order is None else each.order for each in structures]
+    return np.concatenate([np.zeros(0, dtype=np.int64), *each_rank])
 
 
-def adjacency_matrices(edges: Ids, count: int, size: int, directed: bool = False) -> NDArray[np.bool_]:
-    """(count, size, size) whether an edge leads from one node of a part to another; from edges as above.
+def adjacency_matrices(
+    edges: Ids, count: int, size: int, directed: NDArray[np.bool_] | bool = False
+) -> NDArray[np.bool_]:
+    """(count, size, size) whether an edge leads from one node of a part to another.
 
     Args:
-        edges: of the parts.
+        edges: (e, 3) index of the part, of the source and of the target among its nodes, as from :meth:`Graphs.parts`.
         count: how many parts.
         size: of each.
-        directed: whether an edge joins two nodes in its own direction only.
+        directed: (count,) whether edges of a part join two nodes in their own direction only; or of all parts.
     """
     result = np.zeros((count, size, size), dtype=np.bool_)
     part, source, target = edges.T
     result[part, source, target] = True
-    if not directed:
-        result[part, target, source] = True
+    both = ~np.broadcast_to(directed, (count,))[part]
+    result[part[both], target[both], source[both]] = True
     return result
 
 

@@ -5,23 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from structpe.computed import computed
 from structpe.encodings.base import Column, Encoded, Encoding, check_all_pairs, check_limits, check_sizes
 from structpe.encodings.columns import narrow
 from structpe.encodings.graphs import Graphs
-from structpe.encodings.label_path_search import FIRST_STEP, UNKNOWN, Paths, Walks, labels_of, search, walk
-from structpe.errors import EncodingError
+from structpe.encodings.label_path_search import FIRST_STEP, UNKNOWN, Paths, labels_of, search, walk
 from structpe.structure import Ids, Structure
 
-__all__ = [
-    "LabelPath",
-    "PathToken",
-]
+__all__ = ["LabelPath", "PathToken"]
 
 
 _TOGETHER = 500  # structures whose paths are searched together, where paths are not what is kept
@@ -66,10 +61,7 @@ class LabelPath(Encoding, name="label-path"):
     paths: int = 1
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "labels", tuple(self.labels))
         check_limits(self, max_length=self.max_length)
-        if self.paths < 1:
-            raise EncodingError(f"encoding 'label-path': paths is {self.paths}; give 1 or more, the most per pair")
         check_sizes(self, paths=self.paths)
 
     @property
@@ -84,19 +76,27 @@ class LabelPath(Encoding, name="label-path"):
         check_all_pairs(self, structures, self.paths)
         _check_fitted(self, self.labels, structures)
         numbers = {label: i for i, label in enumerate(self.labels)}
+        graphs, cut = Graphs.of(structures), self.longer == "cut"
         if self.paths == 1:
-            graphs = Graphs.of(structures)
-            found = search(graphs, structures, numbers, self.max_length, self.longer == "cut")
+            found = search(graphs, structures, numbers, self.max_length, cut)
             return Column.of_pairs(graphs.units, found.table, found.index)
-        walks = walk(structures, numbers, self.max_length, self.longer == "cut", self.paths)
-        return Column.of([self._sets(s, rows, walks) for s, rows in zip(structures, walks.rows, strict=True)], self)
+        walks = walk(graphs, structures, numbers, self.max_length, cut, self.paths)
+        rows, starts = graphs.pairs_of_units(walks.rows), graphs.unit_pair_start.tolist()
+        parts = [rows[a : a + n * n].reshape(n, n, -1) for a, n in zip(starts, graphs.units.tolist(), strict=False)]
+        return Column.of([self._sets(part, walks.paths) for part in parts], self)
 
-    def _sets(self, structure: Structure, rows: Ids, walks: Walks) -> Encoded:
-        """Several paths of each pair."""
-        sets, index = _distinct_sets(_to_units(structure, rows))
-        values = np.where(sets[:, :, None] < 0, -1, walks.paths[sets]).astype(np.min_scalar_type(-self.size))
+    def _sets(self, rows: Ids, paths: Ids) -> Encoded:
+        """Several paths of each pair of units (u, u, k)."""
+        used = int((rows >= 0).any((0, 1)).sum())
+        flat = rows[:, :, :used].reshape(-1, used)
+        number = flat[:, 0]
+        for column in flat.T[1:]:  # sorting whole rows at once takes three times as long
+            number = np.unique(number * (flat.max() + 2) + column + 1, return_inverse=True)[1]
+        _, first, index = np.unique(number, return_index=True, return_inverse=True)
+        sets = flat[first]
+        values = np.where(sets[:, :, None] < 0, -1, paths[sets]).astype(np.min_scalar_type(-self.size))
         longest = int((values >= 0).reshape(-1, values.shape[-1]).any(0).sum())
-        return Encoded(values[..., :longest], index)
+        return Encoded(values[..., :longest], narrow(index.reshape(rows.shape[:2])))
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,6 @@ class PathToken(Encoding, name="path-token"):
     max_tokens: int | None = 5000
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "tokens", tuple(self.tokens))
         check_limits(self, max_length=self.max_length, max_tokens=self.max_tokens)
 
     @property
@@ -201,34 +200,12 @@ def _words(paths: Paths, labels: Sequence[str]) -> Iterator[str]:
             paths.table[mine, length - 1].tolist(),
             strict=True,
         ):
-            whole = parent < 0
-            found.append(
-                _word(paths.table[row, :length], steps) if whole else f"{before[parent - above]} {steps[last]}"
-            )
+            if parent >= 0:
+                found.append(f"{before[parent - above]} {steps[last]}")
+            else:
+                found.append(" ".join([steps[symbol] for symbol in paths.table[row, :length].tolist()]))
         yield from found
         before, above, first = found, first, first + count
-
-
-def _word(path: NDArray[Any], steps: Sequence[str]) -> str:
-    return " ".join([steps[symbol] for symbol in path.tolist()])
-
-
-def _to_units(structure: Structure, nodes: Ids) -> Ids:
-    """From pairs of nodes to pairs of units."""
-    if structure.owner is None:
-        return nodes
-    return nodes[structure.owner[:, None], structure.owner[None, :]]
-
-
-def _distinct_sets(rows: Ids) -> tuple[Ids, Ids]:
-    """The distinct rows of (u, u, k), and the index of each pair."""
-    used = int((rows >= 0).any((0, 1)).sum())
-    flat = rows[:, :, :used].reshape(-1, used)
-    number = flat[:, 0]
-    for column in flat.T[1:]:  # sorting whole rows at once takes three times as long
-        number = np.unique(number * (flat.max() + 2) + column + 1, return_inverse=True)[1]
-    _, first, index = np.unique(number, return_index=True, return_inverse=True)
-    return flat[first], narrow(index.reshape(rows.shape[:2]))
 
 
 def _check_fitted(encoding: Encoding, known: tuple[str, ...], structures: Sequence[Structure]) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, count, repeat
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,7 @@ __all__ = [
     "Walks",
     "check_memory",
     "labels_of",
+    "numbers_of_edges",
     "search",
     "walk",
 ]
@@ -45,18 +46,17 @@ UNKNOWN, SELF, UNREACHED, TOO_LONG, FIRST_STEP = range(5)
 """Symbols: a step with an unknown label, then three that represent a whole path; steps follow, two per label."""
 
 
-@dataclass(frozen=True, eq=False)
-class Walks:
+class Walks(NamedTuple):
     """The shortest paths of a list of structures.
 
     Attributes:
         paths: (p, L) the distinct paths of all structures, each a sequence of symbols, padded with -1. The rows 0, 1, 2
             are the paths "self", "unreachable" and "too long".
-        rows: per structure (n, n, k) integers: rows of the shortest paths of each pair, padded with -1.
+        rows: (P, k) rows of the shortest paths of each pair of nodes, padded with -1.
     """
 
     paths: Ids
-    rows: list[Ids]
+    rows: Ids
 
 
 def labels_of(structures: Sequence[Structure]) -> tuple[str, ...]:
@@ -67,8 +67,20 @@ def labels_of(structures: Sequence[Structure]) -> tuple[str, ...]:
     return tuple(sorted(found))
 
 
+def numbers_of_edges(structures: Sequence[Structure], numbers: Mapping[str, int], unknown: int) -> Ids:
+    """(E,) the number of the label of each edge of all structures."""
+    names = chain.from_iterable(each.relations or repeat("", len(each.edges)) for each in structures)
+    total = sum(len(each.edges) for each in structures)
+    return np.fromiter(map(numbers.get, names, repeat(unknown)), dtype=np.int64, count=total)
+
+
 def walk(
-    structures: Sequence[Structure], labels: Mapping[str, int], max_length: int | None, cut: bool, most: int
+    graphs: Graphs,
+    structures: Sequence[Structure],
+    labels: Mapping[str, int],
+    max_length: int | None,
+    cut: bool,
+    most: int,
 ) -> Walks:
     """The label sequences of the shortest paths between all pairs of nodes.
 
@@ -76,7 +88,8 @@ def walk(
     smallest sequences of symbols are kept, so that the choice does not depend on the numbering of nodes.
 
     Args:
-        structures: the graphs.
+        graphs: the structures.
+        structures: the same, with their labels.
         labels: number of each known label.
         max_length: length of the longest path that is kept whole.
         cut: whether to cut longer paths after ``max_length`` steps; otherwise they are the path "too long".
@@ -86,29 +99,33 @@ def walk(
     Raises:
         EncodingError: the sequences would not fit into memory.
     """
-    graph = _Union(structures, labels)
-    rows = np.full((graph.pairs, most), -1)
-    rows[:, 0] = UNREACHED - SELF
-    front, prefixes, first = graph.start(), np.zeros((1, 0), dtype=np.int64), 0
-    tables: list[Ids] = []
-    rows[front.pair, 0] = 0
+    steps, nodes = _Steps.of(graphs, structures, labels), np.arange(int(graphs.start[-1]))
+    pairs, nothing = graphs.pairs_at(nodes, nodes), np.zeros_like(nodes)
+    rows, seen = np.full((int(graphs.pair_start[-1]), most), -1), np.zeros(int(graphs.pair_start[-1]), dtype=np.bool_)
+    rows[:, 0], seen[pairs] = UNREACHED - SELF, True
+    rows[pairs, 0] = 0
+    front, first = _Front(nodes, pairs, nothing, nothing), 0
+    prefixes, tables = np.zeros((1, 0), dtype=np.int64), list[Ids]()
     for length in count(1):
         if max_length is not None and length == max_length + 1 and not cut:
-            front, first, most = _Front(front.node, front.pair, front.pair * 0, front.place), TOO_LONG - SELF, 1
-        front, keys = graph.step(front, most, max_length is None or length <= max_length)
+            front, first, most = front._replace(path=np.zeros_like(front.path)), TOO_LONG - SELF, 1
+        named = max_length is None or length <= max_length
+        front = _extended(front, graphs, steps, seen, most, named)
         if not len(front.node):
-            return Walks(_stack(tables), graph.split(rows))
-        if keys is not None:
-            first = 3 if not tables else first + len(prefixes)
-            prefixes = np.c_[prefixes[keys // graph.symbols], keys % graph.symbols]
+            break
+        if named:
+            keys, path = np.unique(front.path, return_inverse=True)
+            front, first = front._replace(path=path), 3 if not tables else first + len(prefixes)
+            prefixes = np.c_[prefixes[keys // steps.symbols], keys % steps.symbols]
             tables.append(prefixes)
             check_memory(sum(map(len, tables)), length)
         rows[front.pair, front.place] = first + front.path
-    raise AssertionError("unreachable")
+    special, width = np.array([[SELF], [UNREACHED], [TOO_LONG]]), max(len(tables), 1)  # a table has a column per step
+    padded = [np.pad(each, [(0, 0), (0, width - each.shape[1])], constant_values=-1) for each in (special, *tables)]
+    return Walks(np.concatenate(padded), rows)
 
 
-@dataclass(frozen=True, eq=False)
-class _Front:
+class _Front(NamedTuple):
     """The paths of one length, one entry each: the pair they join, and which of that pair's paths they are.
 
     Attributes:
@@ -124,63 +141,23 @@ class _Front:
     place: Ids
 
 
-class _Union:
-    """The disjoint union of the structures, each edge with the symbols of both directions."""
+def _extended(front: _Front, graphs: Graphs, steps: _Steps, seen: NDArray[np.bool_], most: int, named: bool) -> _Front:
+    """All paths, longer by one edge, to pairs not seen yet: up to ``most`` per pair, the smallest ones if ``named``.
 
-    def __init__(self, structures: Sequence[Structure], labels: Mapping[str, int]) -> None:
-        self.sizes = np.array([s.size for s in structures])
-        self.symbols = FIRST_STEP + 2 * len(labels)
-        first = np.cumsum(self.sizes) - self.sizes
-        ends = np.concatenate([s.edges + at for s, at in zip(structures, first, strict=True)])
-        down = np.concatenate([_symbols_of(s, labels) for s in structures])
-        up = np.concatenate([np.full(len(s.edges), int(s.directed)) for s in structures]) * (down != UNKNOWN) + down
-        source = np.concatenate([ends[:, 0], ends[:, 1]])
-        order = np.argsort(source, kind="stable")
-        self.target = np.concatenate([ends[:, 1], ends[:, 0]])[order]
-        self.symbol = np.concatenate([down, up])[order]
-        self.degree = np.bincount(source, minlength=int(self.sizes.sum()))
-        self.edge = np.cumsum(self.degree) - self.degree
-        self.local = np.arange(len(self.degree)) - np.repeat(first, self.sizes)
-        self.pairs = int((self.sizes**2).sum())
-        self.seen = np.zeros(self.pairs, dtype=bool)
-
-    def start(self) -> _Front:
-        """The empty path of each node. Marks these pairs as seen."""
-        nodes = np.arange(len(self.degree))
-        row = np.cumsum(np.repeat(self.sizes, self.sizes)) - np.repeat(self.sizes, self.sizes)
-        pair = row + self.local
-        self.seen[pair] = True
-        return _Front(nodes, pair, nodes * 0, nodes * 0)
-
-    def step(self, front: _Front, most: int, named: bool) -> tuple[_Front, Ids | None]:
-        """Extend all paths by one edge to pairs not seen yet, up to ``most`` per pair; the smallest ones if ``named``.
-
-        Returns:
-            The paths; and, if named, prefix * symbols + symbol of each distinct sequence.
-        """
-        degree = self.degree[front.node]
-        old = np.repeat(np.arange(len(degree)), degree)
-        edge = np.arange(len(old)) + np.repeat(self.edge[front.node] - (np.cumsum(degree) - degree), degree)
-        node = self.target[edge]
-        pair = front.pair[old] - self.local[front.node[old]] + self.local[node]
-        fresh = ~self.seen[pair]
-        old, edge, node, pair = old[fresh], edge[fresh], node[fresh], pair[fresh]
-        path = front.path[old] * self.symbols + self.symbol[edge] if named else front.path[old]
-        order = np.lexsort((path, pair))
-        node, pair, path = node[order], pair[order], path[order]
-        place = _places(pair)
-        few = place < most
-        node, pair, path, place = node[few], pair[few], path[few], place[few]
-        self.seen[pair] = True
-        if not named:
-            return _Front(node, pair, path, place), None
-        keys, path = np.unique(path, return_inverse=True)
-        return _Front(node, pair, path, place), keys
-
-    def split(self, rows: Ids) -> list[Ids]:
-        """The rows of each structure, (n, n, k)."""
-        parts = np.split(rows, np.cumsum(self.sizes**2)[:-1])
-        return [part.reshape(n, n, -1) for part, n in zip(parts, self.sizes, strict=True)]
+    Then paths are numbers prefix * symbols + symbol, which are in the order of the sequences.
+    """
+    old, step = steps.onward(front.node)
+    base = graphs.start[graphs.graph[front.node]]
+    pair = (front.pair - front.node + base)[old] + (step & steps.low)
+    fresh = ~seen[pair]
+    old, step, pair = old[fresh], step[fresh], pair[fresh]
+    path = front.path[old] * steps.symbols + (step >> steps.bits) if named else front.path[old]
+    order = np.lexsort((path, pair))
+    old, step, pair, path = old[order], step[order], pair[order], path[order]
+    place = np.arange(len(pair)) - np.searchsorted(pair, pair)  # 0, 1, ... among the paths of a pair
+    few = place < most
+    seen[pair] = True
+    return _Front((base[old] + (step & steps.low))[few], pair[few], path[few], place[few])
 
 
 def check_memory(paths: int, length: int) -> None:
@@ -196,29 +173,6 @@ def check_memory(paths: int, length: int) -> None:
         )
 
 
-def _symbols_of(structure: Structure, labels: Mapping[str, int]) -> Ids:
-    """(e,) symbol of each edge in its direction."""
-    names = structure.relations or ("",) * len(structure.edges)
-    numbers = np.array([labels.get(name, -1) for name in names], dtype=np.int64)
-    return np.where(numbers < 0, UNKNOWN, FIRST_STEP + 2 * numbers)
-
-
-def _places(groups: Ids) -> Ids:
-    """0, 1, 2, ... within each run of equal numbers."""
-    if not len(groups):
-        return groups
-    starts = np.r_[True, groups[1:] != groups[:-1]]
-    places = np.arange(len(groups))
-    return places - np.maximum.accumulate(np.where(starts, places, 0))
-
-
-def _stack(tables: Sequence[Ids]) -> Ids:
-    """Stack the three special paths and the tables, each of which has one more column than the one before."""
-    width = tables[-1].shape[1] if tables else 1
-    whole = np.array([[SELF], [UNREACHED], [TOO_LONG]])
-    return np.concatenate([np.pad(t, [(0, 0), (0, width - t.shape[1])], constant_values=-1) for t in (whole, *tables)])
-
-
 Array = NDArray[Any]
 
 _EMPTY, _NONE, _LONG, _FIRST = range(4)
@@ -231,8 +185,7 @@ _ROOM = 1 << 12  # nodes for which a trie has room at first
 _MIX = 0x1E3779B97F4A7C15  # spreads the keys of the hash table
 
 
-@dataclass(frozen=True, eq=False)
-class Paths:
+class Paths(NamedTuple):
     """The sequence of each pair of units.
 
     Attributes:
@@ -247,8 +200,7 @@ class Paths:
     index: Array
 
 
-@dataclass(frozen=True, eq=False)
-class _Found:
+class _Found(NamedTuple):
     """The sequences of some structures.
 
     Attributes:
@@ -278,7 +230,7 @@ def search(
     """
     if not structures:
         return Paths(np.zeros((0, 1), dtype=np.int8), np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.uint8))
-    steps = _Steps.of(graphs, _symbols(structures, labels), FIRST_STEP + 2 * len(labels))
+    steps = _Steps.of(graphs, structures, labels)
     longest = int(graphs.sizes.max()) if max_length is None else max_length
     found = [_compiled(graphs, steps, longest, cut)] if fast() else [*_in_parts(graphs, steps, longest, cut)]
     indices, tries = [each.index for each in found], [each.trie for each in found]
@@ -324,25 +276,29 @@ class _Steps:
     bits: int
     symbols: int
 
+    @property
+    def low(self) -> int:
+        """The bits of a target."""
+        return (1 << self.bits) - 1
+
     @classmethod
-    def of(cls, graphs: Graphs, down: Ids, symbols: int) -> _Steps:
-        """From the symbol of each edge in its direction."""
-        counts = np.diff(graphs.edge_start)
+    def of(cls, graphs: Graphs, structures: Sequence[Structure], labels: Mapping[str, int]) -> _Steps:
+        """From the structures, and the number of each known label."""
+        known = {label: FIRST_STEP + 2 * number for label, number in labels.items()}
+        down, counts = numbers_of_edges(structures, known, UNKNOWN), np.diff(graphs.edge_start)
         source, target = np.ascontiguousarray(graphs.edges.T)
         base, up = np.repeat(graphs.start[:-1], counts), down + (np.repeat(graphs.directed, counts) & (down != UNKNOWN))
         bits = int(graphs.sizes.max(initial=1)).bit_length()
         step = np.concatenate([down << bits | target - base, up << bits | source - base])
         nodes, steps = int(graphs.start[-1]), len(step)
         rows = csr_array((step, (np.concatenate([source, target]), np.arange(steps))), shape=(nodes, max(steps, 1)))
-        return cls(rows.indptr.astype(np.int64), rows.data, bits, symbols)
+        return cls(rows.indptr.astype(np.int64), rows.data, bits, FIRST_STEP + 2 * len(labels))
 
-
-def _symbols(structures: Sequence[Structure], labels: Mapping[str, int]) -> Ids:
-    """(E,) symbol of each edge in its direction."""
-    known = {label: FIRST_STEP + 2 * number for label, number in labels.items()}
-    names = chain.from_iterable(each.relations or repeat("", len(each.edges)) for each in structures)
-    total = sum(len(each.edges) for each in structures)
-    return np.fromiter(map(known.get, names, repeat(UNKNOWN)), dtype=np.int64, count=total)
+    def onward(self, nodes: Ids) -> tuple[Ids, Ids]:
+        """All steps from some nodes: the index of the node in the list, and the step."""
+        begin = self.first[nodes]
+        degree = self.first[nodes + 1] - begin
+        return np.repeat(np.arange(len(nodes)), degree), self.step[ranges(begin, degree)]
 
 
 def _rows(tries: list[Array], special: NDArray[np.bool_], symbols: int) -> tuple[Array, Array, Ids]:
@@ -455,18 +411,22 @@ def _search(
     """From ``source`` on, while there is room: the next source, and how many nodes the trie has.
 
     Nodes of a level are visited in the order of their sequences. Those with the same sequence are one group, whose
-    steps are sorted: so the first to reach a node reaches it by the smallest sequence.
+    steps are sorted: so the first to reach a node reaches it by the smallest sequence. A child of the group's node in
+    the trie is found by open addressing: ``slots`` is a hash table of (node, symbol), a power of 2 in size.
     """
     low, most = (1 << bits) - 1, len(slots) - 1
     queue, number, keys = np.empty(low + 1, np.int64), np.empty(low + 1, np.int64), np.empty(len(step), np.int64)
+    # A search adds a node to the trie for each node of the graph at the most; the caller makes room for the next one.
     while source < len(graph) and used + len(queue) <= trie.shape[1]:
         a, n = start[graph[source]], start[graph[source] + 1] - start[graph[source]]
         row = index[pair_start[graph[source]] + (source - a) * n :][:n]
         row[source - a], queue[0], number[0] = _EMPTY, source, _EMPTY
-        done, filled, end, length = 0, 1, 1, 0
+        done, filled, end, length = 0, 1, 1, 0  # of the queue: visited, known, the end of the level, and its length
         while done < filled:
             if done == end:
                 end, length = filled, length + 1
+            # The steps from all nodes of the group to nodes without a sequence. A step is its symbol, then its target,
+            # so sorted numbers are in the order of symbols. Few numbers are sorted fastest as they come.
             group, last, some = number[done], done, 0
             while last < end and number[last] == group:
                 for p in range(first[queue[last]], first[queue[last] + 1]):
@@ -479,6 +439,7 @@ def _search(
                 last += 1
             if some > _FEW:
                 keys[:some].sort()
+            # Each target gets the child of the group's node by the symbol; steps with one symbol share it.
             done, child, before = last, -1, -1
             for key in keys[:some]:
                 target, symbol = key & low, key >> bits
@@ -502,69 +463,54 @@ def _search(
 def _in_parts(graphs: Graphs, steps: _Steps, longest: int, cut: bool) -> Iterator[_Found]:
     """By searches from all nodes of some graphs at once, level by level; each part has a trie of its own."""
     for part in blocks(np.square(graphs.sizes), _PAIRS):
-        yield _Levels.of(graphs, steps, part).search(longest, cut)
+        nodes = np.arange(graphs.start[part.start], graphs.start[part.stop])
+        graph, begin = graphs.graph[nodes], graphs.pair_start[part.start]
+        origin = graphs.pair_start[graph] - begin + (nodes - graphs.start[graph]) * graphs.sizes[graph]
+        base, pairs = graphs.start[graphs.graph], int(graphs.pair_start[part.stop] - begin)
+        yield _by_levels(steps, base, nodes, origin, pairs, longest, cut)
 
 
-@dataclass(frozen=True, eq=False)
-class _Levels:
-    """The searches of some graphs.
+def _by_levels(steps: _Steps, base: Ids, node: Ids, origin: Ids, pairs: int, longest: int, cut: bool) -> _Found:
+    """All levels. A front has the node, the origin of the source, and the rank of the sequence, of each pair.
 
-    Attributes:
+    Args:
         steps: the steps from each node.
         base: (T,) the first node of the graph of each.
-        nodes: (t,) the nodes of these graphs.
+        node: (t,) the nodes of these graphs.
         origin: (t,) the pair of each of them with the first node of its graph, among the pairs of these graphs.
         pairs: number of pairs.
+        longest: length of the longest path that is kept whole.
+        cut: whether to cut longer paths.
     """
-
-    steps: _Steps
-    base: Ids
-    nodes: Ids
-    origin: Ids
-    pairs: int
-
-    @classmethod
-    def of(cls, graphs: Graphs, steps: _Steps, part: slice) -> _Levels:
-        begin = graphs.pair_start[part.start]
-        nodes, base = np.arange(graphs.start[part.start], graphs.start[part.stop]), graphs.start[graphs.graph]
-        graph = graphs.graph[nodes]
-        origin = graphs.pair_start[graph] - begin + (nodes - base[nodes]) * graphs.sizes[graph]
-        return cls(steps, base, nodes, origin, int(graphs.pair_start[part.stop] - begin))
-
-    def search(self, longest: int, cut: bool) -> _Found:
-        """All levels. A front has the node, the origin of the source, and the rank of the sequence, of each pair."""
-        symbols, node, origin, rank = self.steps.symbols, self.nodes, self.origin, np.zeros_like(self.nodes)
-        number, best = np.full(self.pairs, _NONE, dtype=np.int32), np.empty(self.pairs, dtype=np.int64)
-        number[origin + node - self.base[node]] = _EMPTY
-        first, used, trie = _EMPTY, _FIRST, [np.stack([[0, 0, 0], range(_FIRST), [0, 0, 0]])]
-        for length in range(1, int(self.pairs) + 1):
-            old, pair, step = self._onward(node, origin, number)
-            if not len(old):
-                break
-            named = length <= longest
-            key = rank[old] * symbols + (step >> self.steps.bits) if named else rank[old]
-            won = _smallest(pair, key, best, number)
-            old, pair, step, rank = old[won], pair[won], step[won], key[won]
-            if named:
-                keys, rank = _ranked(rank)
-                trie.append(np.stack([first + keys // symbols, keys % symbols, np.full_like(keys, length)]))
-                first, used = used, used + len(keys)
-            number[pair] = first + rank if named or cut else _LONG
-            node, origin = self.base[node[old]] + (step & ((1 << self.steps.bits) - 1)), origin[old]
-        return _Found(narrow(number), np.concatenate(trie, axis=1).astype(np.int32))
-
-    def _onward(self, node: Ids, origin: Ids, number: Array) -> tuple[Ids, Ids, Ids]:
-        """The steps to pairs without a number: index of the front, pair, and step, of each."""
-        begin = self.steps.first[node]
-        degree = self.steps.first[node + 1] - begin
-        step = self.steps.step[ranges(begin, degree)]
-        pair = np.repeat(origin, degree) + (step & ((1 << self.steps.bits) - 1))
+    symbols, rank = steps.symbols, np.zeros_like(node)
+    number, best = np.full(pairs, _NONE, dtype=np.int32), np.empty(pairs, dtype=np.int64)
+    number[origin + node - base[node]] = _EMPTY
+    first, used, trie = _EMPTY, _FIRST, [np.stack([[0, 0, 0], range(_FIRST), [0, 0, 0]])]
+    for length in range(1, pairs + 1):
+        old, step = steps.onward(node)
+        pair = origin[old] + (step & steps.low)
         fresh = np.flatnonzero(number[pair] == _NONE)
-        return np.repeat(np.arange(len(node)), degree)[fresh], pair[fresh], step[fresh]
+        if not len(fresh):
+            break
+        old, step, pair = old[fresh], step[fresh], pair[fresh]
+        named = length <= longest
+        key = rank[old] * symbols + (step >> steps.bits) if named else rank[old]
+        won = _smallest(pair, key, best, number)
+        old, pair, step, rank = old[won], pair[won], step[won], key[won]
+        if named:
+            keys, rank = _ranked(rank)
+            trie.append(np.stack([first + keys // symbols, keys % symbols, np.full_like(keys, length)]))
+            first, used = used, used + len(keys)
+        number[pair] = first + rank if named or cut else _LONG
+        node, origin = base[node[old]] + (step & steps.low), origin[old]
+    return _Found(narrow(number), np.concatenate(trie, axis=1).astype(np.int32))
 
 
 def _smallest(pair: Ids, key: Ids, best: Ids, place: Array) -> Ids:
-    """One entry of each pair, with its smallest key. Both matrices of pairs are for notes."""
+    """One entry of each pair, with its smallest key. Both matrices of pairs are for notes.
+
+    Of the entries of one pair any writes last; those with a smaller key write again, until none is left.
+    """
     best[pair] = key
     lower = np.flatnonzero(best[pair] > key)
     while len(lower):

@@ -6,7 +6,7 @@ Shapes: b graphs of one size, c nodes each, m eigenvectors.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -14,15 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
-from structpe.encodings.base import Column, Encoded, Encoding, check_matrices, check_sizes, flags
+from structpe.encodings.base import Encoded, Encoding, check_matrices, check_sizes, flags
 from structpe.encodings.columns import groups
-from structpe.encodings.graphs import Graphs, adjacency_matrices, of_units, ranks, ranks_of_all
-from structpe.encodings.spectra import canonical_signs, eigenpairs, laplacians, lowest_dense, per_unit, plain_laplacians
+from structpe.encodings.graphs import Graphs, OfNodes, adjacency_matrices, of_units, ranks, ranks_of_all
+from structpe.encodings.spectra import canonical_signs, eigenpairs, laplacians, lowest_dense
 from structpe.errors import EncodingError
 from structpe.structure import Ids, Structure
 
 __all__ = [
-    "NORMS",
     "Eigenpairs",
     "Eigenvalues",
     "Endpoints",
@@ -31,6 +30,7 @@ __all__ = [
     "Norm",
     "TokenLaplacian",
     "endpoints",
+    "scaled",
 ]
 
 
@@ -44,67 +44,61 @@ row, the entries of one node, to length 1 (rows)."""
 _EPS = 1e-12
 
 
-def _l2(vectors: Floats, values: Floats) -> Floats:
-    return _over(vectors, np.linalg.norm(vectors, axis=1, keepdims=True))
-
-
-def _l1(vectors: Floats, values: Floats) -> Floats:
-    return _over(vectors, np.abs(vectors).sum(axis=1, keepdims=True))
-
-
-def _abs_max(vectors: Floats, values: Floats) -> Floats:
-    return _over(vectors, _largest(vectors))
-
-
-def _wavelength(vectors: Floats, values: Floats) -> Floats:
-    return _over(vectors, _largest(vectors) * _root(values) * 2 / np.pi)
-
-
-def _wavelength_asin(vectors: Floats, values: Floats) -> Floats:
-    waves = np.arcsin(np.clip(_over(vectors, _largest(vectors)), -1, 1))  # rounding may exceed the range
-    return _over(waves, _root(values))
-
-
-def _wavelength_soft(vectors: Floats, values: Floats) -> Floats:
+def scaled(vectors: Floats, values: Floats, norm: Norm) -> Floats:
+    """Eigenvectors (b, c, m) with eigenvalues (b, m), scaled; vectors and rows of zeros remain zero."""
     sizes = np.abs(vectors)
-    return _over(vectors, (softmax(sizes, axis=1) * sizes).sum(axis=1, keepdims=True) * _root(values))
+    largest = np.maximum(sizes.max(axis=1, keepdims=True), _EPS)
+    root = np.where(values < _EPS, 1.0, np.sqrt(np.maximum(values, 0.0)))[:, None]  # 1 for a constant vector
+    match norm:
+        case "L2":
+            size = np.linalg.norm(vectors, axis=1, keepdims=True)
+        case "L1":
+            size = sizes.sum(axis=1, keepdims=True)
+        case "abs-max":
+            size = largest
+        case "wavelength":
+            size = sizes.max(axis=1, keepdims=True) * root * 2 / np.pi
+        case "wavelength-asin":
+            vectors, size = np.arcsin(np.clip(vectors / largest, -1, 1)), root  # rounding may exceed the range
+        case "wavelength-soft":
+            size = (softmax(sizes, axis=1) * sizes).sum(axis=1, keepdims=True) * root
+        case "rows":
+            size = np.linalg.norm(vectors, axis=2, keepdims=True)
+    return vectors / np.maximum(size, _EPS)
 
 
-def _rows(vectors: Floats, values: Floats) -> Floats:
-    return _over(vectors, np.linalg.norm(vectors, axis=2, keepdims=True))
-
-
-NORMS: Mapping[Norm, Callable[[Floats, Floats], Floats]] = {
-    "L2": _l2,
-    "L1": _l1,
-    "abs-max": _abs_max,
-    "wavelength": _wavelength,
-    "wavelength-asin": _wavelength_asin,
-    "wavelength-soft": _wavelength_soft,
-    "rows": _rows,
-}
-"""(eigenvectors (b, c, m), eigenvalues (b, m)) -> (b, c, m)."""
-
-
-def _largest(vectors: Floats) -> Floats:
-    result: Floats = np.abs(vectors).max(axis=1, keepdims=True)
-    return result
-
-
-def _root(values: Floats) -> Floats:
-    """(b, 1, m) sqrt(lambda), or 1 if lambda is 0."""
-    return np.where(values < _EPS, 1.0, np.sqrt(np.maximum(values, 0.0)))[:, None]
-
-
-def _over(vectors: Floats, sizes: Floats) -> Floats:
-    return vectors / np.maximum(sizes, _EPS)
-
-
-_EQUAL = 1e-7  # more than the solvers' errors, less than the gaps of long paths
+_SAME = 1e-7  # eigenvalues that differ by less are equal: more than the solvers' errors, less than gaps of long paths
 
 
 @dataclass(frozen=True)
-class Laplacian(Encoding, name="laplacian"):
+class _Lowest(OfNodes):
+    """Encodings of the lowest eigenpairs of L = I - D^-1/2 A D^-1/2.
+
+    Args:
+        k: number of eigenvectors.
+        components: decompose each connected part separately.
+        skip: how many of the lowest are dropped; 0 keeps the trivial one, as SAN and GraphGPS do.
+        minutes: time limit for one part of a graph, by an estimate; does not change values.
+
+    Raises:
+        EncodingError: k or skip is too small; the iterations for a large graph do not converge, or would take too long
+            by an estimate.
+    """
+
+    real = True
+    version = 2
+
+    k: int = 8
+    components: bool = True
+    skip: int = 1
+    minutes: int = 1
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+
+@dataclass(frozen=True)
+class Laplacian(_Lowest, name="laplacian"):
     """Eigenvectors of the Laplacian of the graph.
 
     V_u: the unit's entries of the k lowest non-trivial eigenvectors of L = I - D^-1/2 A D^-1/2: float32 (k).
@@ -127,39 +121,15 @@ class Laplacian(Encoding, name="laplacian"):
     cheap, eigenvalues are counted, so that no copy of a repeated one is missed. If the computation would take longer
     than ``minutes``, by an estimate for one core, an error is raised before it begins: from about 500,000 nodes on,
     except for trees, paths and graphs that are nearly one.
-
-    Args:
-        k: number of eigenvectors.
-        components: decompose each connected part separately.
-        skip: how many of the lowest are dropped; 0 keeps the trivial one, as SAN and GraphGPS do.
-        minutes: time limit for one part of a graph, by an estimate; does not change values.
-
-    Raises:
-        EncodingError: the iterations for a large graph do not converge, or would take too long by an estimate.
     """
 
-    arity = 1
-    real = True
-    version = 2
-
-    k: int = 8
-    components: bool = True
-    skip: int = 1
-    minutes: int = 1
-
-    def __post_init__(self) -> None:
-        _check(self)
-
-    def many(self, structures: Sequence[Structure]) -> Column:
-        graphs = Graphs.of(structures)
+    def of_nodes(self, graphs: Graphs, structures: Sequence[Structure]) -> NDArray[np.float32]:
         result = np.zeros((int(graphs.start[-1]), self.k), dtype=np.float32)
-        rank = ranks_of_all(structures)
-        for nodes, _, vectors in eigenpairs(
-            self, structures, graphs, self.skip + self.k, self.minutes, self.components
-        ):
+        rank, count = ranks_of_all(structures), self.skip + self.k
+        for nodes, _, vectors in eigenpairs(self, structures, graphs, count, self.minutes, self.components):
             kept = canonical_signs(vectors[..., self.skip :], rank[nodes])
             result[nodes, : kept.shape[-1]] = kept
-        return per_unit(graphs, result)
+        return result
 
     def repeated(self, structure: Structure) -> NDArray[np.bool_]:
         """(u, k) whether the eigenvalue of an entry is repeated, so that the solver has chosen the eigenvector.
@@ -173,51 +143,32 @@ class Laplacian(Encoding, name="laplacian"):
         graphs, count = Graphs.of([structure]), self.skip + self.k
         found = np.zeros((int(graphs.start[-1]), self.k))
         for nodes, values, _ in eigenpairs(self, [structure], graphs, count + 1, self.minutes, self.components):
-            equal = np.pad(np.diff(values) < _EQUAL, ((0, 0), (1, 1)))
+            equal = np.pad(np.diff(values) < _SAME, ((0, 0), (1, 1)))
             kept = (equal[:, :-1] | equal[:, 1:])[:, self.skip : count]
             found[nodes, : kept.shape[-1]] = kept[:, None]
-        return per_unit(graphs, found).values > 0
+        return graphs.of_units(found) > 0
 
 
 @dataclass(frozen=True)
-class Eigenvalues(Encoding, name="eigenvalues"):
+class Eigenvalues(_Lowest, name="eigenvalues"):
     """Eigenvalues of the Laplacian of the graph.
 
     lambda_u: eigenvalues of the vectors of :class:`Laplacian` for the unit's part: float32 (k).
 
     From 0 to 2, ascending; -1 without a vector, so ``values >= 0`` is the mask of the columns. (An isolated node has
     D = 1 and so the eigenvalue 1, as in Dwivedi & Bresson's code; ``skip=1`` drops it, as the only one of its part.)
-
-    Args:
-        k, components, skip, minutes: as for :class:`Laplacian`.
-
-    Raises:
-        EncodingError: as for :class:`Laplacian`.
     """
 
-    arity = 1
-    real = True
-    version = 2
-
-    k: int = 8
-    components: bool = True
-    skip: int = 1
-    minutes: int = 1
-
-    def __post_init__(self) -> None:
-        _check(self)
-
-    def many(self, structures: Sequence[Structure]) -> Column:
-        graphs = Graphs.of(structures)
+    def of_nodes(self, graphs: Graphs, structures: Sequence[Structure]) -> NDArray[np.float32]:
         result = np.full((int(graphs.start[-1]), self.k), -1.0, dtype=np.float32)
         count = self.skip + self.k
         for nodes, values, _ in eigenpairs(self, structures, graphs, count, self.minutes, self.components):
             kept = np.clip(values[:, self.skip :], 0.0, 2.0)  # rounding may exceed the range
             result[nodes, : kept.shape[-1]] = kept[:, None]
-        return per_unit(graphs, result)
+        return result
 
 
-def _check(encoding: Laplacian | Eigenvalues) -> None:
+def _check(encoding: _Lowest | Eigenpairs) -> None:
     if encoding.k < 1 or encoding.skip < 0:
         raise EncodingError(
             f"encoding {encoding.name!r}: k must be 1 or more and skip 0 or more; they are k {encoding.k}, "
@@ -226,11 +177,8 @@ def _check(encoding: Laplacian | Eigenvalues) -> None:
     check_sizes(encoding, k=encoding.k, minutes=encoding.minutes)
 
 
-_SAME = 1e-7  # eigenvalues that differ by less are equal: more than the solvers' errors, less than gaps of long paths
-
-
 @dataclass(frozen=True)
-class Eigenpairs(Encoding, name="eigenpairs"):
+class Eigenpairs(OfNodes, name="eigenpairs"):
     """Eigenvectors and eigenvalues of the graph together, with the number of the eigenspace of each.
 
     (v_uj, lambda_j, e_j) for the k lowest eigenvectors: float32 (k, 3).
@@ -257,7 +205,6 @@ class Eigenpairs(Encoding, name="eigenpairs"):
             by an estimate.
     """
 
-    arity = 1
     real = True
     version = 2
 
@@ -269,22 +216,17 @@ class Eigenpairs(Encoding, name="eigenpairs"):
     minutes: int = 1
 
     def __post_init__(self) -> None:
-        if self.k < 1 or self.skip < 0:
-            raise EncodingError(
-                f"encoding {self.name!r}: k must be 1 or more and skip 0 or more; they are k {self.k}, skip {self.skip}"
-            )
-        check_sizes(self, k=self.k, minutes=self.minutes)
+        _check(self)
 
-    def many(self, structures: Sequence[Structure]) -> Column:
-        graphs = Graphs.of(structures)
+    def of_nodes(self, graphs: Graphs, structures: Sequence[Structure]) -> NDArray[np.float32]:
         result = np.tile(np.array([0, -1, -1], dtype=np.float32), (int(graphs.start[-1]), self.k, 1))
         rank, count = ranks_of_all(structures), self.skip + self.k
         found = eigenpairs(self, structures, graphs, count + self.whole, self.minutes, False, self.normalised)
         for nodes, values, vectors in found:
             values = np.maximum(values, 0.0)  # rounding may exceed the range
-            numbers = _numbers(values)
+            numbers = np.cumsum(np.diff(values, axis=1, prepend=values[:, :1]) > _SAME, axis=1)  # of eigenspaces
             there = slice(self.skip, min(count, values.shape[1]))
-            kept = NORMS[self.norm](canonical_signs(vectors[..., there], rank[nodes]), values[:, there])
+            kept = scaled(canonical_signs(vectors[..., there], rank[nodes]), values[:, there], self.norm)
             first = numbers[:, self.skip : self.skip + 1]  # numbers begin at 0 after skipping
             of_all = values[:, None, there], (numbers[:, there] - first)[:, None]
             pairs = np.stack([kept, *(np.broadcast_to(each, kept.shape) for each in of_all)], axis=-1)
@@ -292,12 +234,7 @@ class Eigenpairs(Encoding, name="eigenpairs"):
                 cut = numbers[:, None, there] == numbers[:, None, count:]
                 pairs[np.broadcast_to(cut, kept.shape)] = (0, -1, -1)
             result[nodes, : pairs.shape[2]] = pairs
-        return per_unit(graphs, result)
-
-
-def _numbers(values: Floats) -> NDArray[np.int64]:
-    """(b, m) number of the eigenspace of each eigenvalue, ascending."""
-    return np.cumsum(np.diff(values, axis=1, prepend=values[:, :1]) > _SAME, axis=1)
+        return result
 
 
 Complex = NDArray[np.complex128]
@@ -306,7 +243,7 @@ _SAME_ENTRY = 1e-6  # entries that differ by less are equal: well above rounding
 
 
 @dataclass(frozen=True)
-class MagneticLaplacian(Encoding, name="magnetic-laplacian"):
+class MagneticLaplacian(OfNodes, name="magnetic-laplacian"):
     """Eigenvectors of the magnetic Laplacian, whose phases follow the direction of edges.
 
     (Re v_uj, Im v_uj, lambda_j) for the k lowest eigenvectors of L = I - D^-1/2 B D^-1/2: float32 (k, 3).
@@ -336,7 +273,6 @@ class MagneticLaplacian(Encoding, name="magnetic-laplacian"):
         EncodingError: k is too small.
     """
 
-    arity = 1
     real = True
     version = 2
 
@@ -349,24 +285,24 @@ class MagneticLaplacian(Encoding, name="magnetic-laplacian"):
         if not math.isfinite(self.q):
             raise EncodingError(f"encoding {self.name!r}: q is {self.q}; give a finite number")
 
-    def many(self, structures: Sequence[Structure]) -> Column:
-        graphs, rank = Graphs.of(structures), ranks_of_all(structures)
-        result = np.empty((int(graphs.start[-1]), self.k, 3), dtype=np.float32)
+    def of_nodes(self, graphs: Graphs, structures: Sequence[Structure]) -> NDArray[np.float32]:
+        rank, result = ranks_of_all(structures), np.empty((int(graphs.start[-1]), self.k, 3), dtype=np.float32)
         for nodes, edges in graphs.parts(connected=False):
             check_matrices(self, nodes.shape[1])
-            leads = _leads(edges, nodes.shape[1], ~graphs.directed[graphs.graph[nodes[:, 0]]])
+            directed = graphs.directed[graphs.graph[nodes[:, 0]]]
+            leads = adjacency_matrices(edges, *nodes.shape, directed)
             charged = (leads != leads.swapaxes(1, 2)).any(axis=(1, 2)) & (self.q != 0)
             # The real solver for a real matrix: the complex one may add a phase that the rules do not remove.
             for some in (charged, ~charged):
                 if some.any():
                     result[nodes[some]] = self._pairs(leads[some], rank[nodes[some]])
-        return per_unit(graphs, result)
+        return result
 
     def _pairs(self, leads: NDArray[np.bool_], rank: Ids) -> NDArray[np.float32]:
-        """(b, c, k, 3) of (b, c, c) directed adjacency_matrices, all or none with one-way edges; (b, c) ranks."""
+        """(b, c, k, 3) of (b, c, c) directed adjacencies, all or none with one-way edges; (b, c) ranks."""
         b, c, _ = leads.shape
         joined = leads | leads.swapaxes(1, 2)
-        matrices = (laplacians if self.normalised else plain_laplacians)(joined)
+        matrices = laplacians(joined, self.normalised)
         turned = self._turns(leads)
         charged = bool(turned.imag.any())
         values, found = lowest_dense(matrices * turned if charged else matrices, self.k)
@@ -384,16 +320,6 @@ class MagneticLaplacian(Encoding, name="magnetic-laplacian"):
         charge = self.q / np.maximum(np.minimum(edges, leads.shape[1]), 1)
         result: Complex = np.exp(2j * np.pi * charge[:, None, None] * way)
         return result
-
-
-def _leads(edges: Ids, size: int, both: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """(b, size, size) whether an edge leads from one node to another; (b,) which parts have no directions."""
-    result = np.zeros((len(both), size, size), dtype=np.bool_)
-    part, source, target = edges.T
-    result[part, source, target] = True
-    mirrored = both[part]
-    result[part[mirrored], target[mirrored], source[mirrored]] = True
-    return result
 
 
 def _phased(vectors: Complex, rank: Ids) -> Complex:
@@ -481,7 +407,7 @@ class Endpoints(Encoding, name="endpoints"):
 
 
 @dataclass(frozen=True)
-class TokenLaplacian(Encoding, name="token-laplacian"):
+class TokenLaplacian(OfNodes, name="token-laplacian"):
     """Laplacian eigenvectors at both ends of each token, for nodes and edges as tokens.
 
     [P_u, P_v]: float32 (2k), the entries of nodes u and v in the k lowest eigenvectors of I - D^-1/2 A D^-1/2.
@@ -499,7 +425,6 @@ class TokenLaplacian(Encoding, name="token-laplacian"):
         EncodingError: a token of an edge does not have one source and one target.
     """
 
-    arity = 1
     real = True
 
     k: int = 16
@@ -507,7 +432,7 @@ class TokenLaplacian(Encoding, name="token-laplacian"):
     def __post_init__(self) -> None:
         check_sizes(self, k=self.k)
 
-    def many(self, structures: Sequence[Structure]) -> Column:
+    def of_nodes(self, graphs: Graphs, structures: Sequence[Structure]) -> NDArray[np.float32]:
         found = [endpoints(self, each) for each in structures]
         counts = np.array([len(nodes) for nodes, _, _ in found], dtype=np.int64)
         check_matrices(self, int(counts.max(initial=0)))
@@ -524,6 +449,4 @@ class TokenLaplacian(Encoding, name="token-laplacian"):
             wide[..., : signed.shape[-1]] = signed
             for i, of_nodes in zip(members.tolist(), wide, strict=True):
                 rows[i] = of_nodes[found[i][1]].reshape(-1, 2 * self.k)
-        graphs = Graphs.of(structures)
-        nothing = np.zeros((0, 2 * self.k), dtype=np.float32)
-        return Column.of_units(graphs.units, graphs.of_units(np.concatenate([nothing, *rows])))
+        return np.concatenate([np.zeros((0, 2 * self.k), dtype=np.float32), *rows])

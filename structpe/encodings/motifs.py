@@ -16,14 +16,7 @@ from structpe.encodings.graphs import Graphs, OfNodes
 from structpe.errors import EncodingError
 from structpe.structure import Structure
 
-__all__ = [
-    "Motif",
-    "Motifs",
-    "elimination",
-    "motif",
-    "rooted_counts",
-    "width",
-]
+__all__ = ["Motif", "Motifs", "elimination", "motif", "rooted_counts", "width"]
 
 
 Motif: TypeAlias = tuple[tuple[int, int], ...]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from structpe.encodings.base import UNREACHABLE, Column, Encoded, Encoding, check_all_pairs, check_key, flags
 from structpe.encodings.columns import blocks, ranges, starts_of
-from structpe.encodings.graphs import Graphs, OfNodes, of_units, places_by, ranks_of_all
+from structpe.encodings.graphs import Graphs, OfNodes, places_by, ranks_of_all
 from structpe.errors import EncodingError
 from structpe.structure import Ids, Structure
 
@@ -33,60 +34,61 @@ _CELLS = 1 << 20  # offsets that are computed at a time
 _MOST_PAIRS = 1 << 27  # listed pairs, each of which takes 64 bytes during the computation
 
 
+class _InOrder(Encoding):
+    """Encodings of the place of a unit in reading order.
+
+    Raises:
+        EncodingError: the structure has no order.
+    """
+
+    arity = 1
+
+    @abstractmethod
+    def of_places(self, graphs: Graphs, places: Ids) -> Ids | NDArray[np.float32]:
+        """(U,) the values of units at these places, counted from the start of their structures."""
+
+    def many(self, structures: Sequence[Structure]) -> Column:
+        graphs, places = _read(self, structures)
+        return Column.of_units(graphs.units, self.of_places(graphs, places))
+
+
 @dataclass(frozen=True)
-class Order(Encoding, name="order"):
+class Order(_InOrder, name="order"):
     """Places in reading order, counted from the start.
 
     t: the place of a unit in reading order, counted from 0 (survey, section 3.1, "absolute").
 
     Nodes are in the order of the structure, units of a node in their order within the node.
-
-    Raises:
-        EncodingError: the structure has no order.
     """
 
-    arity = 1
     causal = True
 
-    def many(self, structures: Sequence[Structure]) -> Column:
-        graphs, places = _read(self, structures)
-        return Column.of_units(graphs.units, places)
+    def of_places(self, graphs: Graphs, places: Ids) -> Ids:
+        return places
 
 
 @dataclass(frozen=True)
-class Remaining(Encoding, name="remaining"):
+class Remaining(_InOrder, name="remaining"):
     """Places in reading order, counted from the end.
 
     u - 1 - t: number of units after the unit at place t in reading order, of u units; 0 for the last one.
-
-    Raises:
-        EncodingError: the structure has no order.
     """
 
-    arity = 1
-
-    def many(self, structures: Sequence[Structure]) -> Column:
-        graphs, places = _read(self, structures)
-        return Column.of_units(graphs.units, np.repeat(graphs.units - 1, graphs.units) - places)
+    def of_places(self, graphs: Graphs, places: Ids) -> Ids:
+        return np.repeat(graphs.units - 1, graphs.units) - places
 
 
 @dataclass(frozen=True)
-class Centred(Encoding, name="centred"):
+class Centred(_InOrder, name="centred"):
     """Places in reading order, counted from the middle.
 
     t - (u - 1)/2, float32: signed distance of the unit at place t in reading order from the middle of u units.
-
-    Raises:
-        EncodingError: the structure has no order.
     """
 
-    arity = 1
     real = True
 
-    def many(self, structures: Sequence[Structure]) -> Column:
-        graphs, places = _read(self, structures)
-        middle = np.repeat((graphs.units - 1) / 2, graphs.units)
-        return Column.of_units(graphs.units, (places - middle).astype(np.float32))
+    def of_places(self, graphs: Graphs, places: Ids) -> NDArray[np.float32]:
+        return (places - np.repeat((graphs.units - 1) / 2, graphs.units)).astype(np.float32)
 
 
 @dataclass(frozen=True)
@@ -109,11 +111,13 @@ class Offset(Encoding, name="offset"):
     def many(self, structures: Sequence[Structure]) -> Column:
         graphs, places = _read(self, structures)
         alike = _in_order(graphs, places)  # the offset of two units is that of their indices
-        check_all_pairs(self, [each for each, toeplitz in zip(structures, alike, strict=True) if not toeplitz])
         most, units = int(graphs.units.max(initial=1)) - 1, graphs.units
+        values, dtype = np.arange(-most, most + 1), np.min_scalar_type(2 * most)
         starts = starts_of(np.where(alike, 2 * units - 1, np.square(units)))
-        index = np.empty(int(starts[-1]), dtype=np.min_scalar_type(2 * most))
-        lengths = np.where(alike, 2 * units - 1, 0)
+        if alike.all():
+            return Column(units, values, ranges(most + 1 - units, 2 * units - 1).astype(dtype), starts)
+        check_all_pairs(self, [each for each, toeplitz in zip(structures, alike, strict=True) if not toeplitz])
+        index, lengths = np.empty(int(starts[-1]), dtype=dtype), np.where(alike, 2 * units - 1, 0)
         index[ranges(starts[:-1], lengths)] = ranges(most + 1 - units, lengths)
         rows = np.flatnonzero(~np.repeat(alike, units))  # the queries of the others
         widths, first = units[graphs.unit_graph[rows]], graphs.unit_start[graphs.unit_graph[rows]]
@@ -121,7 +125,7 @@ class Offset(Encoding, name="offset"):
         for some in blocks(widths, _CELLS):
             offsets = places[ranges(first[some], widths[some])] - np.repeat(places[rows[some]], widths[some])
             index[ranges(begin[some], widths[some])] = offsets + most
-        return Column(units, np.arange(-most, most + 1), index, starts)
+        return Column(units, values, index, starts)
 
 
 @dataclass(frozen=True)
@@ -233,7 +237,38 @@ class Reordered(Encoding, name="reordered"):
 
 
 @dataclass(frozen=True)
-class SegmentNumber(Encoding, name="segment-number"):
+class _Segments(Encoding):
+    """Encodings of the segments of a text.
+
+    Args:
+        key: name of the feature, 1 for nodes that end a segment and 0 for others.
+
+    Raises:
+        EncodingError: the structure has no order, or the feature has several numbers per node.
+    """
+
+    arity = 1
+
+    key: str = "separator"
+
+    def __post_init__(self) -> None:
+        check_key(self, self.key)
+
+    def segments(self, structure: Structure) -> tuple[Ids, Ids]:
+        """(u,) the number of the segment of each unit, and (u,) the place in it."""
+        if structure.order is None:
+            raise self.error(structure, "the structure has no reading order; give Structure(order=...)")
+        places = places_by(structure, structure.order)
+        order = np.argsort(places, kind="stable")
+        node = structure.unit_owner[order]
+        last = np.append(node[1:] != node[:-1], True)  # a marked node of several units ends with the last of them
+        ends = flags(self, structure, self.key)[node] & last
+        number = np.cumsum(ends) - ends
+        return number[places], (np.arange(len(order)) - np.searchsorted(number, number))[places]
+
+
+@dataclass(frozen=True)
+class SegmentNumber(_Segments, name="segment-number"):
     """The number of the segment of each unit, such as a sentence.
 
     How many segments of the text end before the unit, in reading order: 0 in the first segment.
@@ -241,65 +276,23 @@ class SegmentNumber(Encoding, name="segment-number"):
     A segment ends with a node that the feature ``structure.features[key]`` marks, such as a full stop; the mark counts
     to the segment that it ends. A structure without the feature is one segment. A text that is being generated has no
     marks yet, so a decoder cannot use it with a cache.
-
-    Args:
-        key: name of the feature, 1 for nodes that end a segment and 0 for others.
-
-    Raises:
-        EncodingError: the structure has no order, or the feature has several numbers per node.
     """
 
-    arity = 1
-
-    key: str = "separator"
-
-    def __post_init__(self) -> None:
-        check_key(self, self.key)
-
     def one(self, structure: Structure) -> Encoded:
-        return Encoded(_segments(self, structure, self.key)[0])
+        return Encoded(self.segments(structure)[0])
 
 
 @dataclass(frozen=True)
-class SegmentPlace(Encoding, name="segment-place"):
+class SegmentPlace(_Segments, name="segment-place"):
     """The place of each unit in its segment, such as a sentence.
 
     How many units of its segment come before the unit, in reading order: 0 for the first of each segment.
 
     Segments are those of :class:`SegmentNumber`.
-
-    Args:
-        key: name of the feature, 1 for nodes that end a segment and 0 for others.
-
-    Raises:
-        EncodingError: the structure has no order, or the feature has several numbers per node.
     """
 
-    arity = 1
-
-    key: str = "separator"
-
-    def __post_init__(self) -> None:
-        check_key(self, self.key)
-
     def one(self, structure: Structure) -> Encoded:
-        return Encoded(_segments(self, structure, self.key)[1])
-
-
-def _segments(encoding: Encoding, structure: Structure, key: str) -> tuple[Ids, Ids]:
-    """The number of the segment of each unit, and the place in it."""
-    if structure.order is None:
-        raise encoding.error(structure, "the structure has no reading order; give Structure(order=...)")
-    graphs, rank = Graphs.of([structure]), ranks_of_all([structure])
-    places = rank if graphs.owner is None else graphs.places(rank)
-    order = np.argsort(places, kind="stable")
-    node = of_units(structure, np.arange(structure.size))[order]
-    last = np.append(node[1:] != node[:-1], True)  # a marked node of several units ends with the last of them
-    ends = flags(encoding, structure, key)[node] & last
-    number = np.cumsum(ends) - ends
-    place = np.arange(len(order)) - np.searchsorted(number, number)
-    back = np.argsort(order, kind="stable")
-    return number[back].astype(np.int64), place[back].astype(np.int64)
+        return Encoded(self.segments(structure)[1])
 
 
 _FAR = 1 << 17  # an offset beyond every table
@@ -343,7 +336,9 @@ class TripleOffset(Encoding, name="triple-offset"):
             places = np.arange(count[node])
             own = slice(first[node], first[node] + count[node])
             offsets[own, own] = places[None, :] - places[:, None]
-        return Encoded.of_pairs(_marked(flags(self, structure, "virtual")[owner], offsets))
+        virtual = flags(self, structure, "virtual")[owner]
+        here, there = virtual[:, None], virtual[None, :]
+        return Encoded.of_pairs(np.where(here & ~there, -_FAR, np.where(there & ~here, _FAR, offsets)))
 
     def _texts(self, structure: Structure) -> list[tuple[int, ...]]:
         """The nodes of each triple, in the order in which edges lead on from their heads."""
@@ -359,12 +354,6 @@ class TripleOffset(Encoding, name="triple-offset"):
             tails = onward.get(target, [])
             texts += [(source, target, tail) for tail in tails] if relation[target] else [(source, target)]
         return texts
-
-
-def _marked(its: NDArray[np.bool_], offsets: Ids) -> Ids:
-    """Move the units of the virtual node, marked by (u,), far after every other unit."""
-    here, there = its[:, None], its[None, :]
-    return np.where(here & ~there, -_FAR, np.where(there & ~here, _FAR, offsets))
 
 
 @dataclass(frozen=True)

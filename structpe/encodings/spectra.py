@@ -8,7 +8,7 @@ one size, c nodes each, m eigenvectors.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Self, TypeAlias
@@ -22,7 +22,7 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, SuperLU, ei
 from threadpoolctl import ThreadpoolController
 
 from structpe.encodings import device
-from structpe.encodings.base import Column, Encoding, check_matrices
+from structpe.encodings.base import Encoding, check_matrices
 from structpe.encodings.graphs import Graphs, adjacency_matrices
 from structpe.structure import Ids, Structure
 
@@ -37,9 +37,6 @@ __all__ = [
     "laplacians",
     "lowest_dense",
     "lowest_sparse",
-    "per_unit",
-    "plain_laplacians",
-    "plain_sparse_laplacian",
     "sparse_laplacian",
 ]
 
@@ -181,38 +178,28 @@ class TooLong(Exception):
         self.seconds = seconds
 
 
-def laplacians(adjacency: NDArray[np.bool_]) -> Floats:
-    """I - D^-1/2 A D^-1/2 of each (c, c) adjacency of a batch; a node without an edge has degree 1."""
-    scale = np.maximum(adjacency.sum(axis=-1), 1) ** -0.5
-    result: Floats = np.eye(adjacency.shape[-1]) - scale[..., :, None] * adjacency * scale[..., None, :]
+def laplacians(adjacency: NDArray[np.bool_], normalised: bool = True) -> Floats:
+    """I - D^-1/2 A D^-1/2, or D - A, of each (c, c) adjacency of a batch; D^-1/2 is 1 for a node without an edge."""
+    degree, one = adjacency.sum(axis=-1), np.eye(adjacency.shape[-1])
+    if not normalised:
+        plain: Floats = one * degree[..., None] - adjacency
+        return plain
+    scale = np.maximum(degree, 1) ** -0.5
+    result: Floats = one - scale[..., :, None] * adjacency * scale[..., None, :]
     return result
 
 
-def plain_laplacians(adjacency: NDArray[np.bool_]) -> Floats:
-    """D - A of each."""
-    result: Floats = np.eye(adjacency.shape[-1]) * adjacency.sum(axis=-1)[..., None] - adjacency
-    return result
-
-
-def sparse_laplacian(edges: Ids, nodes: int) -> csr_array:
-    """I - D^-1/2 A D^-1/2 of one large graph, from its (e, 2) undirected edges."""
-    adjacency, degree = _sparse_adjacency(edges, nodes)
+def sparse_laplacian(edges: Ids, nodes: int, normalised: bool = True) -> csr_array:
+    """The same of one large graph, from its (e, 2) undirected edges."""
+    ends = np.concatenate([edges, edges[:, ::-1]]).T
+    adjacency = csr_array((np.ones(ends.shape[1]), (ends[0], ends[1])), shape=(nodes, nodes))
+    adjacency.data[:] = 1.0  # it was the number of parallel edges
+    degree = np.diff(adjacency.indptr)
+    if not normalised:
+        return csr_array(diags_array(degree.astype(np.float64)) - adjacency)
     scale = np.maximum(degree, 1) ** -0.5
     adjacency.data = np.repeat(scale, degree) * scale[adjacency.indices]
     return csr_array(eye_array(nodes, format="csr") - adjacency)
-
-
-def plain_sparse_laplacian(edges: Ids, nodes: int) -> csr_array:
-    """D - A of one large graph."""
-    adjacency, degree = _sparse_adjacency(edges, nodes)
-    return csr_array(diags_array(degree.astype(np.float64)) - adjacency)
-
-
-def _sparse_adjacency(edges: Ids, nodes: int) -> tuple[csr_array, Ids]:
-    both = np.concatenate([edges, edges[:, ::-1]]).T
-    adjacency = csr_array((np.ones(both.shape[1]), (both[0], both[1])), shape=(nodes, nodes))
-    adjacency.data[:] = 1.0  # it was the number of parallel edges
-    return adjacency, np.diff(adjacency.indptr)
 
 
 @cache
@@ -242,7 +229,7 @@ def lowest_sparse(
 ) -> tuple[Floats, Floats]:
     """The same (m,) and (c, m) of one large matrix with eigenvalues in 0..2, by Lanczos iterations from fixed starts.
 
-    If a decomposition is small, the eigenvalues below the largest one found are also counted (:mod:`_inertia`), and
+    If a decomposition is small, the eigenvalues below the largest one found are also counted (:func:`below`), and
     the search is repeated with another start if some are missing.
 
     The residuals of ``scale`` times the matrix are as small as those of a matrix that was not divided.
@@ -253,8 +240,9 @@ def lowest_sparse(
             memory; or eigenvalues are missing after several searches.
     """
     elimination = Elimination.of(matrix)
-    if not elimination.light and (estimate := _estimate(matrix, count)) > seconds:
-        raise TooLong(estimate)
+    per_pass = _SECONDS_ENTRY * int(matrix.nnz) + _SECONDS_BASIS * int(matrix.shape[0]) * max(3 * count, _BASIS)
+    if not elimination.light and _PASSES * per_pass > seconds:
+        raise TooLong(_PASSES * per_pass)
     for attempt in range(_ATTEMPTS):
         values, vectors, residual = _checked(
             matrix, _search_all(matrix, elimination, count, _TOLERANCE / scale, attempt)
@@ -266,15 +254,12 @@ def lowest_sparse(
     raise NotConverged(f"{_ATTEMPTS} searches from different starts missed some of the lowest eigenvalues")
 
 
-def _estimate(matrix: csr_array, count: int) -> float:
-    """An estimate of the seconds that iterations take on one core."""
-    seconds = _SECONDS_ENTRY * int(matrix.nnz) + _SECONDS_BASIS * int(matrix.shape[0]) * max(3 * count, _BASIS)
-    return _PASSES * seconds
-
-
 def _search_all(matrix: csr_array, elimination: Elimination, count: int, tolerance: float, attempt: int) -> Floats:
     """(c, count) eigenvectors of the lowest eigenvalues, by iterations with the matrix or with its inverse."""
-    vectors = None if elimination.light else _dominant(_mirrored(matrix), count, _BASIS, tolerance, attempt)
+    vectors = None
+    if not elimination.light:
+        mirrored = csr_array(2 * eye_array(matrix.shape[0], format="csr") - matrix)  # its largest are the lowest of L
+        vectors = _dominant(mirrored, count, _BASIS, tolerance, attempt)
     if vectors is None:  # eigenvalues of long paths and rings are too close to each other; their inverses are not
         if elimination.entries > _MOST_ENTRIES:
             raise NotConverged(
@@ -321,16 +306,11 @@ def canonical_signs(vectors: Floats, rank: Ids) -> Floats:
     """
     ascending = np.sort(vectors, axis=1)
     difference = ascending[:, ::-1] + ascending  # descending entries of v minus those of -v
-    telling = _first(np.abs(difference) > _SAME, difference)
+    telling = np.abs(difference) > _SAME
+    first = np.take_along_axis(difference, telling.argmax(axis=1)[:, None], axis=1)[:, 0]
     place = np.where(np.abs(vectors) > _SAME, rank[:, :, None], np.iinfo(np.int64).max).argmin(axis=1)
     leading = np.take_along_axis(vectors, place[:, None], axis=1)[:, 0]
-    return vectors * np.where(np.where(telling != 0, telling, leading) < 0, -1.0, 1.0)[:, None]
-
-
-def _first(where: NDArray[np.bool_], values: Floats) -> Floats:
-    """(b, m) the first value along axis 1 for which ``where`` is true, 0 without any."""
-    place = where.argmax(axis=1)[:, None]
-    return np.where(where.any(axis=1), np.take_along_axis(values, place, axis=1)[:, 0], 0.0)
+    return vectors * np.where(np.where(telling.any(axis=1), first, leading) < 0, -1.0, 1.0)[:, None]
 
 
 def _dominant(operator: Operator, count: int, basis: int, tolerance: float, attempt: int) -> Floats | None:
@@ -376,15 +356,6 @@ def _search(
     return found
 
 
-def _operator(size: int, apply: Callable[[Floats], Floats]) -> LinearOperator:
-    return LinearOperator((size, size), matvec=apply, dtype=np.float64)
-
-
-def _mirrored(matrix: csr_array) -> csr_array:
-    """2 - L, whose largest eigenvalues are the lowest of L."""
-    return csr_array(2 * eye_array(matrix.shape[0], format="csr") - matrix)
-
-
 def _inverse(matrix: csr_array, elimination: Elimination) -> LinearOperator:
     """(L + shift)^-1: the lowest eigenvalues become the largest, and well separated.
 
@@ -393,13 +364,13 @@ def _inverse(matrix: csr_array, elimination: Elimination) -> LinearOperator:
     """
     shift = max(min(_SHIFT, 1e3 / matrix.shape[0] ** 2), 1e-9)
     factors = elimination.factors(csr_array(matrix + shift * eye_array(matrix.shape[0])))
-    return _operator(matrix.shape[0], factors.solve)
+    return LinearOperator(matrix.shape, matvec=factors.solve, dtype=np.float64)
 
 
 def _without(operator: Operator, values: Floats, vectors: Floats) -> LinearOperator:
     """The operator with the eigenvalues of some of its eigenvectors made 0."""
     known, scaled = np.ascontiguousarray(vectors), np.ascontiguousarray((values * vectors).T)
-    return _operator(operator.shape[0], lambda x: operator @ x - known @ (scaled @ x))
+    return LinearOperator(operator.shape, matvec=lambda x: operator @ x - known @ (scaled @ x), dtype=np.float64)
 
 
 _DENSE = 500  # number of nodes above which Lanczos iterations are faster than a full decomposition
@@ -433,48 +404,27 @@ def eigenpairs(
     """
     for nodes, edges in graphs.parts(components):
         size = nodes.shape[1]
-        if size > _DENSE and count < size // 4:
-            made = _laplacians(nodes, edges, normalised)
-            values, vectors = _large(encoding, structures, graphs, nodes, made, count, minutes)
-        else:
+        if size <= _DENSE or count >= size // 4:
             check_matrices(encoding, size)
-            matrices = (laplacians if normalised else plain_laplacians)(adjacency_matrices(edges, *nodes.shape))
-            values, vectors = lowest_dense(matrices, count)
-        yield nodes, values, vectors
-
-
-def per_unit(graphs: Graphs, nodes: NDArray[np.floating]) -> Column:
-    """Values of all nodes, as float32 for their units."""
-    return Column.of_units(graphs.units, graphs.of_units(nodes.astype(np.float32, copy=False)))
-
-
-def _laplacians(nodes: Ids, edges: Ids, normalised: bool) -> Iterator[csr_array]:
-    """The sparse Laplacian of each part of a group."""
-    make = sparse_laplacian if normalised else plain_sparse_laplacian
-    for row, members in enumerate(nodes):
-        yield make(edges[edges[:, 0] == row, 1:], len(members))
+            yield nodes, *lowest_dense(laplacians(adjacency_matrices(edges, *nodes.shape), normalised), count)
+            continue
+        found = []
+        for row, which in enumerate(graphs.graph[nodes[:, 0]].tolist()):
+            matrix = sparse_laplacian(edges[edges[:, 0] == row, 1:], size, normalised)
+            found.append(_large(encoding, structures[which], matrix, count, minutes))
+        yield nodes, np.stack([values for values, _ in found]), np.stack([vectors for _, vectors in found])
 
 
 def _large(
-    encoding: Encoding,
-    structures: Sequence[Structure],
-    graphs: Graphs,
-    nodes: Ids,
-    laplacians_of: Iterable[csr_array],
-    count: int,
-    minutes: int,
+    encoding: Encoding, structure: Structure, matrix: csr_array, count: int, minutes: int
 ) -> tuple[Floats, Floats]:
-    found = []
-    for members, matrix in zip(nodes, laplacians_of, strict=True):
-        # The solver needs eigenvalues from 0 to 2; those of D - A are at most twice the largest degree.
-        largest = max(float(matrix.diagonal().max()), 1.0)
-        try:
-            values, vectors = lowest_sparse(matrix / largest, count, 60.0 * minutes, largest)
-        except (NotConverged, TooLong) as problem:
-            which = int(graphs.graph[members[0]])
-            raise encoding.error(structures[which], _why(problem, matrix, count, minutes)) from problem
-        found.append((values * largest, vectors))
-    return np.stack([values for values, _ in found]), np.stack([vectors for _, vectors in found])
+    # The solver needs eigenvalues from 0 to 2; those of D - A are at most twice the largest degree.
+    largest = max(float(matrix.diagonal().max()), 1.0)
+    try:
+        values, vectors = lowest_sparse(matrix / largest, count, 60.0 * minutes, largest)
+    except (NotConverged, TooLong) as problem:
+        raise encoding.error(structure, _why(problem, matrix, count, minutes)) from problem
+    return values * largest, vectors
 
 
 def _why(problem: NotConverged | TooLong, matrix: csr_array, count: int, minutes: int) -> str:

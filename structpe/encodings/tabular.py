@@ -15,9 +15,7 @@ from structpe.encodings.spectra import canonical_signs, lowest_dense
 from structpe.errors import EncodingError
 from structpe.structure import Ids, Structure
 
-__all__ = [
-    "Tabular",
-]
+__all__ = ["Tabular"]
 
 
 Floats = NDArray[np.float64]

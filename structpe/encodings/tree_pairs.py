@@ -18,12 +18,7 @@ from structpe.encodings.columns import groups, scatter, starts_of
 from structpe.encodings.compiled import compiled, fast
 from structpe.structure import Ids
 
-__all__ = [
-    "Rooted",
-    "Ways",
-    "heights",
-    "sides",
-]
+__all__ = ["Rooted", "Ways", "heights", "sides"]
 
 
 Array = NDArray[Any]
@@ -257,12 +252,12 @@ def _small(start: Ids, parent: Ids, line: Ids, depth: Ids, wide: int, up: Array,
             below[i, i], levels[i] = 1, depth[a + i] + 1
         for place in range(n - 1, 0, -1):
             node, above = line[a + place] - a, parent[line[a + place]] - a
-            for s in range(width):
+            for s in range(width):  # bottom up: what is below a node is below its parent
                 row[s] = below[node, s]
             for s in range(width):
                 below[above, s] = np.uint8(below[above, s] | row[s])
         common[line[a] - a] = below[line[a] - a]
-        for place in range(1, n):
+        for place in range(1, n):  # top down: a node has the ancestors of its parent, and itself
             node, above = line[a + place] - a, parent[line[a + place]] - a
             for s in range(width):
                 row[s] = np.uint8(common[above, s] + below[node, s])

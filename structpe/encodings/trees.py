@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order
 
-from structpe.encodings.base import Column, Encoding, check_limits, check_matrices, check_sizes
+from structpe.encodings.base import Column, Encoding, check_matrices, check_sizes
 from structpe.encodings.bfs import Adjacent
-from structpe.encodings.columns import joined, ranges
+from structpe.encodings.columns import ranges
 from structpe.encodings.compiled import fast
-from structpe.encodings.graphs import Graphs, column_of_integers, known, ranks_of_all
+from structpe.encodings.graphs import Graphs, Limited, OfNodes, column_of_integers, known, ranks_of_all
 from structpe.encodings.tree_pairs import heights, sides
 from structpe.errors import EncodingError, StructureError
 from structpe.structure import Ids, Structure
@@ -24,7 +26,6 @@ __all__ = [
     "BranchPath",
     "ChildPath",
     "Depth",
-    "Forest",
     "LowestCommonAncestor",
     "ParentChild",
     "RootDistance",
@@ -32,59 +33,10 @@ __all__ = [
     "SiblingDistance",
     "branches",
     "by_parent",
+    "check_trees",
     "left_child_right_sibling",
     "steps_from_roots",
 ]
-
-
-@dataclass(frozen=True, eq=False)
-class Forest:
-    """Concatenated trees.
-
-    Attributes:
-        graphs: the trees as graphs.
-        parent: (T,) parent of each node, -1 for a root.
-        depth: (T,) number of edges from the root.
-        line: (T,) the nodes of each tree by their depth: parents before children.
-    """
-
-    graphs: Graphs
-    parent: Ids
-    depth: Ids
-    line: Ids
-
-    @classmethod
-    def of(cls, encoding: Encoding, structures: Sequence[Structure], numbers: int = 0) -> Forest:
-        """Concatenate the structures.
-
-        Args:
-            encoding: the encoding, for errors.
-            structures: trees.
-            numbers: how many numbers a pair of nodes will have; 0 if pairs have none.
-
-        Raises:
-            EncodingError: a structure is not a tree whose edges lead away from its root, or is too large for numbers
-                of pairs.
-        """
-        graphs = Graphs.of(structures)
-        if numbers:
-            check_matrices(encoding, graphs.most, numbers)
-        rooted = graphs.rooted
-        above = rooted.parent[graphs.start[:-1] + np.maximum(graphs.roots, 0)] >= 0  # of what is to be the root
-        wrong = ~rooted.tree | ((graphs.roots >= 0) & above)
-        for which in np.flatnonzero(wrong)[:1]:
-            _refuse(encoding, structures[which])
-        return cls(graphs, rooted.parent, rooted.depth, rooted.line)
-
-    @property
-    def start(self) -> Ids:
-        """(trees + 1,) the first node of each tree, and T."""
-        return self.graphs.start
-
-    @property
-    def deepest(self) -> int:
-        """The largest depth."""
-        return int(self.depth.max(initial=0))
 
 
 def by_parent(parent: Ids, order: Ids) -> Ids:
@@ -102,7 +54,17 @@ def branches(parent: Ids, order: Ids) -> Ids:
     return np.where(parent >= 0, branch, 0)
 
 
-def _refuse(encoding: Encoding, structure: Structure) -> None:
+def check_trees(encoding: Encoding, graphs: Graphs, structures: Sequence[Structure]) -> None:
+    """Check that all structures are trees.
+
+    Raises:
+        EncodingError: a structure is not a tree whose edges lead away from its root.
+    """
+    above = graphs.rooted.parent[graphs.start[:-1] + np.maximum(graphs.roots, 0)] >= 0  # of what is to be the root
+    wrong = np.flatnonzero(~graphs.rooted.tree | ((graphs.roots >= 0) & above))
+    if not len(wrong):
+        return
+    structure = structures[wrong[0]]
     try:
         parents = structure.parents()
     except StructureError as error:
@@ -152,7 +114,7 @@ def _search(graphs: Graphs) -> Ids:
 
 
 @dataclass(frozen=True)
-class Depth(Encoding, name="depth"):
+class Depth(OfNodes, name="depth"):
     """Depth: the number of edges between a unit's node and the root.
 
     abs(u) = d(u, root): number of edges on the shortest path from the root, ignoring directions.
@@ -165,11 +127,9 @@ class Depth(Encoding, name="depth"):
         EncodingError: the structure has no root, or a node that cannot be reached from the root.
     """
 
-    arity = 1
     causal = True
 
-    def many(self, structures: Sequence[Structure]) -> Column:
-        graphs = Graphs.of(structures)
+    def of_nodes(self, graphs: Graphs, structures: Sequence[Structure]) -> Ids:
         depth = steps_from_roots(self, graphs, structures)
         if len(missed := np.flatnonzero(depth < 0)):
             which = int(graphs.graph[missed[0]])
@@ -180,11 +140,11 @@ class Depth(Encoding, name="depth"):
                 f"{node} ({structure.nodes[node]!r}); connect it, or choose an encoding that allows this, such as "
                 f"'distance'",
             )
-        return Column.of_units(graphs.units, graphs.of_units(depth))
+        return depth
 
 
 @dataclass(frozen=True)
-class RootDistance(Encoding, name="root-distance"):
+class RootDistance(OfNodes, name="root-distance"):
     """The number of edges between a unit's node and the root, with a special value for nodes without a path.
 
     h_u: edges on the shortest path from the root, ignoring directions (Zhang et al. 2020, section 3.1).
@@ -199,20 +159,40 @@ class RootDistance(Encoding, name="root-distance"):
         EncodingError: the structure has no root.
     """
 
-    arity = 1
     causal = True
 
     unreachable: int = 99
 
-    def many(self, structures: Sequence[Structure]) -> Column:
-        graphs = Graphs.of(structures)
+    def of_nodes(self, graphs: Graphs, structures: Sequence[Structure]) -> Ids:
         steps = steps_from_roots(self, graphs, structures)
         steps[steps < 0] = self.unreachable
-        return Column.of_units(graphs.units, graphs.of_units(steps))
+        return steps
+
+
+class _OfTrees(Encoding):
+    """Encodings of pairs of nodes of a tree.
+
+    Raises:
+        EncodingError: the structure is not a tree whose edges lead away from its root.
+    """
+
+    arity = 2
+    numbers: ClassVar[int] = 1
+    """How many numbers a pair of nodes takes."""
+
+    @abstractmethod
+    def of_trees(self, graphs: Graphs, structures: Sequence[Structure]) -> Column:
+        """Encode structures that are trees."""
+
+    def many(self, structures: Sequence[Structure]) -> Column:
+        graphs = Graphs.of(structures)
+        check_matrices(self, graphs.most, self.numbers)
+        check_trees(self, graphs, structures)
+        return self.of_trees(graphs, structures)
 
 
 @dataclass(frozen=True)
-class SPRRelative(Encoding, name="spr-relative"):
+class SPRRelative(_OfTrees, name="spr-relative"):
     """Structural position representations of dependency trees, relative; absolute ones are ``depth``.
 
     rel(t, s): the relative structural position of Wang X. et al. 2019 (survey, section 4.3.1).
@@ -230,29 +210,37 @@ class SPRRelative(Encoding, name="spr-relative"):
         EncodingError: the structure is not a tree whose edges lead away from its root, or has no reading order.
     """
 
-    arity = 2
     causal = True
 
-    def many(self, structures: Sequence[Structure]) -> Column:
-        forest = Forest.of(self, structures, numbers=1)
-        graphs = forest.graphs
-        order = joined([_order(self, each) for each in structures])
+    def of_trees(self, graphs: Graphs, structures: Sequence[Structure]) -> Column:
+        for structure in structures:
+            if structure.order is None:
+                raise self.error(
+                    structure,
+                    "the structure has no reading order, which tells left from right between "
+                    "branches; give Structure(order=...), or choose 'distance', which needs none",
+                )
+        order = ranks_of_all(structures)
         return column_of_integers(graphs, sides(graphs.start, graphs.rooted, graphs.ways, order), within=False)
 
 
-def _order(encoding: SPRRelative, structure: Structure) -> Ids:
-    order = structure.order
-    if order is None:
-        raise encoding.error(
-            structure,
-            "the structure has no reading order, which tells left from right between "
-            "branches; give Structure(order=...), or choose 'distance', which needs none",
-        )
-    return order
+@dataclass(frozen=True)
+class _Relatives(Limited, _OfTrees):
+    """Encodings of pairs of relatives in a tree; other pairs are UNREACHABLE.
+
+    Args:
+        max_distance: pairs at a larger distance are UNREACHABLE too; None for no limit.
+
+    Raises:
+        EncodingError: the structure is not a tree whose edges lead away from its root.
+    """
+
+    causal = True
+    codes = ("unreachable", "within")
 
 
 @dataclass(frozen=True)
-class AncestorDistance(Encoding, name="ancestor-distance"):
+class AncestorDistance(_Relatives, name="ancestor-distance"):
     """How far a node of a tree is above or below another.
 
     a: number of generations of the key's node below the query's, negative if it is above (Zuegner et al. 2021).
@@ -264,35 +252,18 @@ class AncestorDistance(Encoding, name="ancestor-distance"):
                UNREACHABLE            otherwise
 
     The authors' code numbers nodes depth first, and has 10,000 and -10,000 for pairs that are UNREACHABLE here.
-
-    Args:
-        max_distance: pairs at a larger distance are UNREACHABLE too; None for no limit.
-
-    Raises:
-        EncodingError: the structure is not a tree whose edges lead away from its root.
     """
 
-    arity = 2
-    causal = True
-    codes = ("unreachable", "within")
-
-    max_distance: int | None = None
-
-    def __post_init__(self) -> None:
-        check_limits(self, max_distance=self.max_distance)
-
-    def many(self, structures: Sequence[Structure]) -> Column:
-        forest = Forest.of(self, structures, numbers=1)
-        graphs, most = forest.graphs, forest.deepest if self.max_distance is None else self.max_distance
-        dtype = np.min_scalar_type(-forest.deepest - 2)
-        ways = graphs.ways
+    def of_trees(self, graphs: Graphs, structures: Sequence[Structure]) -> Column:
+        ways, deepest = graphs.ways, int(graphs.rooted.depth.max(initial=0))
+        most, dtype = deepest if self.max_distance is None else self.max_distance, np.min_scalar_type(-deepest - 2)
         below = ways.down.astype(dtype) - ways.up.astype(dtype)
         np.copyto(below, np.iinfo(dtype).max, where=~ways.related | (np.abs(below) > most))
         return column_of_integers(graphs, below)
 
 
 @dataclass(frozen=True)
-class LowestCommonAncestor(Encoding, name="lowest-common-ancestor"):
+class LowestCommonAncestor(Limited, _OfTrees, name="lowest-common-ancestor"):
     """The path between two nodes of a tree: the numbers of steps up to their lowest common ancestor, and down.
 
     (up, down) = (depth(t) - depth(c), depth(s) - depth(c)), c the lowest common ancestor of t and s: values (r, 2).
@@ -308,17 +279,12 @@ class LowestCommonAncestor(Encoding, name="lowest-common-ancestor"):
         EncodingError: the structure is not a tree whose edges lead away from its root.
     """
 
-    arity = 2
     causal = True
+    numbers = 2
 
-    max_distance: int | None = None
-
-    def __post_init__(self) -> None:
-        check_limits(self, max_distance=self.max_distance)
-
-    def many(self, structures: Sequence[Structure]) -> Column:
-        forest = Forest.of(self, structures, numbers=2)
-        graphs, most = forest.graphs, min(self.max_distance or forest.deepest, forest.deepest)
+    def of_trees(self, graphs: Graphs, structures: Sequence[Structure]) -> Column:
+        deepest = int(graphs.rooted.depth.max(initial=0))
+        most = min(self.max_distance or deepest, deepest)
         dtype = np.min_scalar_type((most + 1) ** 2 - 1)
         up, down = (np.minimum(each, most).astype(dtype) for each in (graphs.ways.up, graphs.ways.down))
         up *= dtype.type(most + 1)
@@ -329,7 +295,7 @@ class LowestCommonAncestor(Encoding, name="lowest-common-ancestor"):
 
 
 @dataclass(frozen=True)
-class SiblingDistance(Encoding, name="sibling-distance"):
+class SiblingDistance(_Relatives, name="sibling-distance"):
     """The offset between two siblings of a tree.
 
     b: how many places the key's node is after the query's among the children of their parent; negative if before.
@@ -341,26 +307,10 @@ class SiblingDistance(Encoding, name="sibling-distance"):
                UNREACHABLE            otherwise
 
     The authors' code numbers nodes depth first, and has 10,000 and -10,000 for pairs that are UNREACHABLE here.
-
-    Args:
-        max_distance: pairs at a larger distance are UNREACHABLE too; None for no limit.
-
-    Raises:
-        EncodingError: the structure is not a tree whose edges lead away from its root.
     """
 
-    arity = 2
-    causal = True
-    codes = ("unreachable", "within")
-
-    max_distance: int | None = None
-
-    def __post_init__(self) -> None:
-        check_limits(self, max_distance=self.max_distance)
-
-    def many(self, structures: Sequence[Structure]) -> Column:
-        forest = Forest.of(self, structures, numbers=1)
-        graphs, parent = forest.graphs, forest.parent
+    def of_trees(self, graphs: Graphs, structures: Sequence[Structure]) -> Column:
+        parent = graphs.rooted.parent
         nodes = by_parent(parent, ranks_of_all(structures))
         # Roots, which come first, are alone; others stand beside those with the same parent.
         family = np.where(parent[nodes] < 0, -1 - np.arange(len(nodes)), parent[nodes])
@@ -377,7 +327,7 @@ class SiblingDistance(Encoding, name="sibling-distance"):
 
 
 @dataclass(frozen=True)
-class BranchPath(Encoding, name="branch-path"):
+class BranchPath(OfNodes, name="branch-path"):
     """Tree position encodings: the branches on the path from the root of a tree, as one-hot vectors.
 
     x_u = [onehot(b(u)); onehot(b(parent of u)); ...; 0], float32 (depth * width): the path from the root.
@@ -401,7 +351,6 @@ class BranchPath(Encoding, name="branch-path"):
         EncodingError: the structure is not a tree whose edges lead away from its root, or a node has too many children.
     """
 
-    arity = 1
     causal = True
     real = True
 
@@ -417,21 +366,17 @@ class BranchPath(Encoding, name="branch-path"):
             )
         check_sizes(self, depth=self.depth, width=self.width)
 
-    def many(self, structures: Sequence[Structure]) -> Column:
-        forest = Forest.of(self, structures)
-        order = ranks_of_all(structures)
+    def of_nodes(self, graphs: Graphs, structures: Sequence[Structure]) -> NDArray[np.float32]:
+        check_trees(self, graphs, structures)
+        parent, order = graphs.rooted.parent, ranks_of_all(structures)
         if self.binary:
-            parent, branch = left_child_right_sibling(forest.parent, order)
+            parent, branch = left_child_right_sibling(parent, order)
         else:
-            parent, branch = forest.parent, branches(forest.parent, order)
-            self._check_width(structures, forest, branch)
-        paths = self._paths(parent, branch)
-        return Column.of_units(forest.graphs.units, forest.graphs.of_units(paths))
-
-    def _paths(self, parent: Ids, branch: Ids) -> NDArray[np.float32]:
+            branch = branches(parent, order)
+            self._check_width(structures, graphs, branch)
         paths = np.zeros((len(parent), self.depth * self.width), dtype=np.float32)
         nodes = at = np.arange(len(parent))
-        for step in range(self.depth):
+        for step in range(self.depth):  # all nodes climb at once; those that are at a root fall away
             below = parent[at] >= 0
             nodes, at = nodes[below], at[below]
             if not len(nodes):
@@ -440,13 +385,13 @@ class BranchPath(Encoding, name="branch-path"):
             at = parent[at]
         return paths
 
-    def _check_width(self, structures: Sequence[Structure], forest: Forest, branch: Ids) -> None:
+    def _check_width(self, structures: Sequence[Structure], graphs: Graphs, branch: Ids) -> None:
         if not (over := np.flatnonzero(branch >= self.width)).size:
             return
-        full = int(forest.parent[over[0]])
-        which = int(np.searchsorted(forest.start, full, side="right")) - 1
-        structure, node = structures[which], full - int(forest.start[which])
-        children = int((forest.parent == full).sum())
+        full = int(graphs.rooted.parent[over[0]])
+        which = int(graphs.graph[full])
+        structure, node = structures[which], full - int(graphs.start[which])
+        children = int((graphs.rooted.parent == full).sum())
         raise self.error(
             structure,
             f"node {node} ({structure.nodes[node]!r}) has {children} children, the width is {self.width}; "
@@ -465,14 +410,14 @@ def left_child_right_sibling(parent: Ids, order: Ids) -> tuple[Ids, Ids]:
         (T,) parent of each node in the binary tree, and (T,) its side: 0 left, 1 right; 0 for a root.
     """
     branch = branches(parent, order)
-    by_parent = np.lexsort((branch, parent))
+    nodes = by_parent(parent, branch)
     before = np.empty_like(parent)
-    before[by_parent] = np.roll(by_parent, 1)  # the previous sibling, if there is one
+    before[nodes] = np.roll(nodes, 1)  # the previous sibling, if there is one
     return np.where(branch > 0, before, parent), (branch > 0).astype(np.int64)
 
 
 @dataclass(frozen=True)
-class ChildPath(Encoding, name="child-path"):
+class ChildPath(OfNodes, name="child-path"):
     """Two-dimensional positions in trees: on the path from the root, the index and number of siblings.
 
     [id(root), ..., id(parent of u), id(u), 0, ...], int64 (depth): the path from the root to a unit's node.
@@ -490,31 +435,29 @@ class ChildPath(Encoding, name="child-path"):
         EncodingError: the structure is not a tree whose edges lead away from its root; depth or width is below 1.
     """
 
-    arity = 1
-
     depth: int = 16
     width: int = 16
 
     def __post_init__(self) -> None:
         check_sizes(self, depth=self.depth, width=self.width)
 
-    def many(self, structures: Sequence[Structure]) -> Column:
-        forest, ids = _ids(self, structures, self.width)
-        level = forest.depth
+    def of_nodes(self, graphs: Graphs, structures: Sequence[Structure]) -> Ids:
+        check_trees(self, graphs, structures)
+        ids, parent, level = _ids(graphs, structures, self.width), graphs.rooted.parent, graphs.rooted.depth
         paths = np.zeros((len(ids), self.depth), dtype=np.int64)
         nodes = np.arange(len(ids))
-        at = np.where(level >= self.depth, forest.parent, nodes)
-        while (level[at] >= self.depth).any():  # each round doubles the step
+        at = np.where(level >= self.depth, parent, nodes)
+        while (level[at] >= self.depth).any():  # up to the lowest node that is kept; each round doubles the step
             at = at[at]
         while len(nodes):
             paths[nodes, level[at]] = ids[at]
-            below = forest.parent[at] >= 0
-            nodes, at = nodes[below], forest.parent[at[below]]
-        return Column.of_units(forest.graphs.units, forest.graphs.of_units(paths))
+            below = parent[at] >= 0
+            nodes, at = nodes[below], parent[at[below]]
+        return paths
 
 
 @dataclass(frozen=True)
-class ParentChild(Encoding, name="parent-child"):
+class ParentChild(_OfTrees, name="parent-child"):
     """Two-dimensional positions in trees, of a parent and its child.
 
     id(s) if the key's node is a child of the query's, -id(t) if it is its parent, else 0.
@@ -528,16 +471,13 @@ class ParentChild(Encoding, name="parent-child"):
         EncodingError: the structure is not a tree whose edges lead away from its root; the width is below 1.
     """
 
-    arity = 2
-
     width: int = 16
 
     def __post_init__(self) -> None:
         check_sizes(self, width=self.width)
 
-    def many(self, structures: Sequence[Structure]) -> Column:
-        forest, ids = _ids(self, structures, self.width, numbers=1)
-        graphs, parent = forest.graphs, forest.parent
+    def of_trees(self, graphs: Graphs, structures: Sequence[Structure]) -> Column:
+        ids, parent = _ids(graphs, structures, self.width), graphs.rooted.parent
         child = np.flatnonzero(parent >= 0)
         values, which = np.unique(np.concatenate([[0], ids[child], -ids[child]]), return_inverse=True)
         index = np.empty(int(graphs.pair_start[-1]), dtype=np.min_scalar_type(len(values)))
@@ -547,11 +487,10 @@ class ParentChild(Encoding, name="parent-child"):
         return Column.of_pairs(graphs.units, values, graphs.pairs_of_units(index))
 
 
-def _ids(encoding: Encoding, structures: Sequence[Structure], width: int, numbers: int = 0) -> tuple[Forest, Ids]:
-    forest = Forest.of(encoding, structures, numbers)
-    parent = forest.parent
-    order = ranks_of_all(structures)
+def _ids(graphs: Graphs, structures: Sequence[Structure], width: int) -> Ids:
+    """(T,) id(u) of :class:`ChildPath`."""
+    parent, order = graphs.rooted.parent, ranks_of_all(structures)
     children = np.bincount(parent[parent >= 0], minlength=len(parent))
     which = np.minimum(branches(parent, order) + 1, width)
     siblings = np.minimum(np.where(parent >= 0, children[parent], 1), width)
-    return forest, which + siblings * (siblings - 1) // 2
+    return which + siblings * (siblings - 1) // 2

@@ -16,30 +16,14 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from structpe.encodings import device
-from structpe.encodings.base import (
-    MOST_NODES,
-    UNREACHABLE,
-    Encoding,
-    check_all_pairs,
-    check_matrices,
-    check_sizes,
-)
+from structpe.encodings.base import MOST_NODES, UNREACHABLE, Encoding, check_all_pairs, check_matrices, check_sizes
 from structpe.encodings.columns import SPLIT, Column, groups, ranges, significant, starts_of, to_grid
 from structpe.encodings.compiled import compiled, fast
 from structpe.encodings.graphs import Graphs, OfNodes, OwnValues, column_of, ranks_of_all
 from structpe.errors import EncodingError
 from structpe.structure import Ids, Structure
 
-__all__ = [
-    "RRWP",
-    "HopOverlap",
-    "Intimacy",
-    "PersonalizedPageRank",
-    "RandomWalk",
-    "WalkKernel",
-    "Walks",
-    "kernel_of",
-]
+__all__ = ["RRWP", "HopOverlap", "Intimacy", "PersonalizedPageRank", "RandomWalk", "WalkKernel", "Walks", "kernel_of"]
 
 
 Floats = NDArray[np.float64]
@@ -273,6 +257,7 @@ def _powers(indptr: Array, indices: Array, data: Array, start: Ids, values: Arra
                     for j in range(n):
                         at[j] += weight * before[j]
         flat, cells, lacking = room[: steps * n * n], powers.reshape(steps, n * n), False
+        # As `significant`: all numbers are rounded here, where they are in the cache.
         for q in range(len(flat)):
             high = flat[q] * SPLIT
             flat[q] = high - (high - flat[q])
@@ -284,9 +269,9 @@ def _powers(indptr: Array, indices: Array, data: Array, start: Ids, values: Arra
             index[pair + q] = row - first
             if total > 0:
                 row += 1
-            else:
+            else:  # the next pair overwrites the row
                 index[pair + q], lacking = n * n, True
-        if lacking:
+        if lacking:  # pairs without a walk share the row of zeros behind the others
             for q in range(pair, pair + n * n):
                 index[q] = min(index[q], row - first)
             values[row] = 0.0
@@ -435,7 +420,7 @@ class PersonalizedPageRank(Encoding, name="personalized-pagerank"):
         return found.column()
 
     def _rarity(self, linked: NDArray[np.bool_]) -> NDArray[np.float64]:
-        """(b, n, n) of adjacency_matrices (source, target)."""
+        """(b, n, n) of adjacencies (source, target)."""
         walk = linked.swapaxes(1, 2) / np.maximum(linked.sum(axis=2), 1)[:, None]
         share = self.restart * np.linalg.inv(np.eye(linked.shape[1]) - (1 - self.restart) * walk)
         share = to_grid(share, _ERRORS * np.finfo(np.float64).eps / self.restart)
@@ -485,7 +470,7 @@ class Intimacy(OfNodes, name="intimacy"):
         return result
 
     def _scores(self, linked: NDArray[np.bool_], roots: Ids) -> Floats:
-        """(b, n) of (b, n, n) adjacency_matrices."""
+        """(b, n) of (b, n, n) adjacencies."""
         scale = np.maximum(linked.sum(axis=2), 1) ** -0.5
         walk = scale[:, :, None] * linked * scale[:, None]
         start = self.restart * (np.arange(linked.shape[1]) == roots[:, None])
@@ -537,10 +522,6 @@ class WalkKernel(Encoding, name="walk-kernel"):
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.walks < 1 or self.length < 1:
-            raise EncodingError(
-                f"encoding 'walk-kernel': {self.walks} walks of length {self.length}; give 1 or more of both"
-            )
         check_sizes(self, walks=self.walks, length=self.length)
         if self.seed < 0:
             raise EncodingError(f"encoding 'walk-kernel': the seed is {self.seed}; give 0 or more")

@@ -14,9 +14,7 @@ from structpe.encodings.columns import as_items
 from structpe.encodings.graphs import Graphs, OfNodes
 from structpe.structure import Ids, Structure
 
-__all__ = [
-    "WeisfeilerLehman",
-]
+__all__ = ["WeisfeilerLehman"]
 
 
 @dataclass(frozen=True)
@@ -97,7 +95,7 @@ def _refined(near: csr_array, colours: Ids, names: Sequence[str]) -> tuple[Ids, 
     """
     degree = np.diff(near.indptr)
     around = np.repeat(np.arange(len(degree)), degree) * len(names) + colours[near.indices]
-    around.sort()
+    around.sort()  # by node, then by colour: one sort for the neighbours of all nodes
     around %= len(names)
     found, finer = dict[str, int](), np.empty_like(colours)
     for size in np.unique(degree):

@@ -29,8 +29,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self
 import torch
 from torch import Tensor, nn
 
-from structpe.encodings.base import Encoding, check_fields, check_hashable
-from structpe.encodings.named import builder, check_sizes
+from structpe.encodings.base import Encoding, builder, check_fields, check_hashable, check_largest
 from structpe.errors import PositionError
 from structpe.plain.bounds import HEADS, LAYERS, WIDTH
 from structpe.plain.typed import Builder, Checked, signature_of
@@ -501,7 +500,7 @@ class PositionModel(nn.Module, metaclass=_Model):
         if next(iter(signature_of(cls.__init__).parameters), "") == "dims" and (given or "dims" in options):
             check_dims(given[0] if given else options["dims"], whose)
         found = builder(PositionError).bound(cls.__init__, given, options, whose)
-        check_sizes(PositionError, whose, found.arguments)
+        check_largest(PositionError, whose, found.arguments)
         return found
 
     def __init_subclass__(cls, name: str = "", **options: Any) -> None:

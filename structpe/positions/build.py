@@ -19,8 +19,7 @@ from typing import Any, TypeAlias
 
 from torch import Tensor, nn
 
-from structpe.encodings.base import Encoding
-from structpe.encodings.named import as_encoding, builder, check_hints, split
+from structpe.encodings.base import Encoding, as_encoding, builder, check_hints, split
 from structpe.errors import PositionError, reason_of
 from structpe.positions.base import MODELS, Dims, PositionModel, Site, Sources
 from structpe.positions.batch import Positions

@@ -211,5 +211,5 @@ def test_every_step_is_along_an_edge_and_the_seed_decides() -> None:
 
 
 def test_walks_of_no_length() -> None:
-    with pytest.raises(EncodingError, match="0 walks of length 4; give 1 or more of both"):
+    with pytest.raises(EncodingError, match="walks is 0; give 1 or more"):
         WalkKernel(walks=0)
