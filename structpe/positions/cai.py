@@ -24,6 +24,7 @@ from structpe.encodings.trees import Depth
 from structpe.errors import PositionError
 from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.positions.checks import holds, indices, of_whole
+from structpe.positions.path_labels import rows_of_pairs
 from structpe.terms import Lookup, Terms
 
 __all__ = ["Cai", "PathGRU", "Trie"]
@@ -316,8 +317,7 @@ def _means(r: Tensor, there: Tensor) -> Tensor:
 
 def _drawn(r: Tensor, paths: Lookup, number: Tensor, counts: Tensor) -> Lookup:
     """One path of its set for each pair, at random; ``number`` are the rows of r of all members, set by set."""
-    batch = torch.arange(len(paths.rows), device=counts.device)[:, None, None]
-    chosen = paths.rows[batch, paths.places()]
+    chosen = rows_of_pairs(paths)
     draw = torch.randint(1 << 62, chosen.shape, device=chosen.device) % counts[chosen]
     first = counts.cumsum(0) - counts
     return _lookup(r, number[first[chosen] + draw])

@@ -26,7 +26,7 @@ from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.positions.block import FactoredBlock, of_layers
 from structpe.positions.checks import holds, numbers, of_all_pairs, of_arity, offsets
 from structpe.positions.networks import GaussianNetwork, bells
-from structpe.positions.path_attention import Edges, check_single_edges, slots_of
+from structpe.positions.path_labels import Edges, check_single_edges, rows_of_pairs, slots_of
 from structpe.positions.tables import Rows, is_plain, merged, numbers_and_marks, pair_width
 from structpe.row_sums import sum_rows
 from structpe.terms import Lookup, Terms
@@ -412,8 +412,7 @@ class Graphormer3D(PositionModel, name="graphormer-3d"):
 
 def _total(basis: Lookup, positions: Positions) -> Tensor:
     """(b, n, K) the sum of g over all units of a unit's structure; 0 for padding."""
-    batch = torch.arange(len(basis.rows), device=basis.rows.device)[:, None, None]
-    rows, table, present = basis.rows[batch, basis.places()].long(), basis.table, positions.present
+    rows, table, present = rows_of_pairs(basis).long(), basis.table, positions.present
     if present is not None:  # pairs with padding have a row of zeros, the last
         rows = torch.where(present[:, :, None] & present[:, None], rows, len(table))
         table = torch.cat([table, table.new_zeros(1, table.shape[1])])

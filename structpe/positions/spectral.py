@@ -6,7 +6,6 @@ raise a :class:`PositionError` for an encoding of pairs, or of single numbers.
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from typing import Any
 
@@ -22,7 +21,7 @@ from structpe.encodings.laplacian import MagneticLaplacian as MagneticEncoding
 from structpe.encodings.tabular import Tabular
 from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.positions.checks import clipped, of_listed_pairs, width_of
-from structpe.positions.networks import concatenated, count_perceptron, position_width, rectified
+from structpe.positions.networks import Attention, concatenated, count_perceptron, position_width, rectified
 from structpe.positions.spectra import SpectralTransformer, Spectrum, flipped, learned_cells, transformer_width
 from structpe.terms import Pairs, SparsePairs, Terms
 
@@ -254,7 +253,7 @@ class MagneticLaplacian(PositionModel, name="magnetic-laplacian"):
         super().__init__(dims, [encoding], k=encoding.k, e=elements, w=heads * each)
         self.of_each = nn.Linear(2, 2 * elements)
         self.norm = nn.LayerNorm(inner)
-        self.attention = _Attention(inner, heads, each, dropout)
+        self.attention = Attention(inner, heads, each, dropout, bias=False)
         self.dropout = Dropout(dropout)
         self.out = nn.Linear(encoding.k * inner, dims.width)
 
@@ -268,27 +267,6 @@ class MagneticLaplacian(PositionModel, name="magnetic-laplacian"):
 
     def inputs(self, x: Tensor, prepared: Tensor) -> Tensor:
         return x + prepared.to(x.dtype)
-
-
-class _Attention(nn.Module):
-    def __init__(self, width: int, heads: int, each: int, dropout: float) -> None:
-        super().__init__()
-        self.heads, self.each = heads, each
-        self.query, self.key, self.value = (nn.Linear(width, heads * each, bias=False) for _ in range(3))
-        self.dropout = Dropout(dropout)
-        self.out = nn.Linear(heads * each, width)
-
-    def forward(self, z: Tensor, there: Tensor) -> Tensor:
-        """(b, n, k, width) among the k that exist; if none does, among all."""
-        q, k, v = (
-            part(z).unflatten(-1, (self.heads, self.each)).transpose(2, 3)
-            for part in (self.query, self.key, self.value)
-        )
-        score = q @ k.transpose(-1, -2) / math.sqrt(self.each)
-        masked = ~there & there.any(-1, keepdim=True)  # of units without any, none: a row masked whole would be NaN
-        weights = self.dropout(score.masked_fill(masked[:, :, None, None], -math.inf).softmax(-1))
-        out: Tensor = self.out((weights @ v).transpose(2, 3).flatten(3))
-        return out
 
 
 class TabPET(PositionModel, name="tab-pet"):

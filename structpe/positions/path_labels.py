@@ -13,7 +13,7 @@ from structpe.encodings.label_path_search import FIRST_STEP, UNKNOWN
 from structpe.errors import PositionError
 from structpe.terms import Lookup
 
-__all__ = ["Edges", "check_single_edges", "each_pair", "slots_of"]
+__all__ = ["Edges", "check_single_edges", "each_pair", "rows_of_pairs", "slots_of"]
 
 
 def slots_of(model: str, encoding: LabelPath) -> int:
@@ -50,6 +50,12 @@ def each_pair(table: Tensor, which: Tensor) -> Lookup:
     """
     pairs = torch.arange(which[0].numel(), device=which.device)
     return Lookup(table, which.flatten(1), pairs.view(1, *which.shape[1:]))
+
+
+def rows_of_pairs(pairs: Lookup) -> Tensor:
+    """(b, n, m) which row of the table each pair has."""
+    batch = torch.arange(len(pairs.rows), device=pairs.rows.device)[:, None, None]
+    return pairs.rows[batch, pairs.places()]
 
 
 class Edges(nn.Module):
