@@ -460,19 +460,21 @@ class RPearl(Pearl, name="r-pearl"):
 
     def vectors(self, positions: Positions, nodes: Nodes) -> Tensor:
         place = torch.where(nodes.present, positions[self.endpoints][..., 0], 0)
-        counts = [most + 1 for most in place.amax(1).tolist()]
-        if self.training:
-            noise = [torch.randn(n, self.samples, device=place.device) for n in counts]
-        else:
-            generators = {n: torch.Generator().manual_seed(self.seed) for n in counts}
-            drawn = {n: torch.randn(n, self.samples, generator=each) for n, each in generators.items()}
-            noise = [drawn[n].to(place.device) for n in counts]
+        noise = self._drawn([most + 1 for most in place.amax(1).tolist()], place.device)
         sizes = torch.tensor([len(each) for each in noise], device=place.device)
         rows = (sizes.cumsum(0) - sizes)[:, None] + place
         return torch.cat(noise).to(nodes.shares.dtype)[rows]
 
     def pooled(self, x: Tensor, nodes: Nodes) -> tuple[Tensor, Tensor]:
         return x.mean(2), x.new_ones(1, 1, 1)
+
+    def _drawn(self, counts: list[int], device: torch.device) -> list[Tensor]:
+        """Per structure (n, M)."""
+        if self.training:
+            return [torch.randn(n, self.samples, device=device) for n in counts]
+        generators = {n: torch.Generator().manual_seed(self.seed) for n in counts}
+        drawn = {n: torch.randn(n, self.samples, generator=each).to(device) for n, each in generators.items()}
+        return [drawn[n] for n in counts]
 
 
 class BPearl(Pearl, name="b-pearl"):
