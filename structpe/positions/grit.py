@@ -253,9 +253,9 @@ class PPGT(FactoredBlock, name="ppgt"):
     q, k, v and W_o (d, d) with bias. (Simplified L2 attention: q.k - |k|^2 / 2 differs from -|q - k|^2 / 2 by what is
     the same for all keys of a query. Ma et al. 2025, PPGT; the authors' code, its configuration for ZINC.)
 
-    As in the code, q.k is *not* divided by sqrt(d_h), while |k|^2 is; and 1 + D e_ij + c multiplies after the softmax,
-    so that rows do not sum to 1. Left out are what their configurations add to the stem for pairs (inverse degrees and
-    sizes, labels of edges, two blocks with norms), their norms, which are those of the layers around it, and dropout.
+    As in the code, q.k is *not* divided by sqrt(d_h), while |k|^2 is; and 1 + D e_ij + c multiplies after the softmax:
+    rows do not sum to 1. Left out are what their configurations add to the stem for pairs (inverse degrees and sizes,
+    labels of edges, two blocks with norms), their norms, which are those of the layers around it, and dropout.
 
     Args:
         encoding: a vector, or a number, per pair.

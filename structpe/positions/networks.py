@@ -239,7 +239,7 @@ class GaussianNetwork(nn.Module):
     """(R, h) W_2 gelu(W_1 [g; marks] + c_1) + c_2 of the numbers and marks (R, 1 + r) of distinct values.
 
     g are K :func:`bells` of the number, their means and widths learned from U(0, 3) on; 0 for a value that a mark says
-    is no number. W_1 is (K, K + r).
+    is not a number. W_1 is (K, K + r).
 
     Args:
         kernels: K.

@@ -1,4 +1,4 @@
-"""SAN: learned positions from the spectrum, and attention apart for real edges and other pairs."""
+"""SAN: learned positions from the spectrum, and attention with different weights for real edges and other pairs."""
 
 from __future__ import annotations
 

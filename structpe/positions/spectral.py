@@ -366,12 +366,12 @@ class TokenGTORF(PositionModel, name="tokengt-orf"):
     For m nodes the matrix is (m, m); of each row the first k numbers are taken, or zeros added up to k, and the row is
     brought to length 1 again. W (d, 2k) without bias, E (2, d). The tokens are made by
     :func:`structpe.transforms.edge_tokens.edge_tokens`; in any other structure every unit is a node. (Kim et al. 2022,
-    section 2.2; the authors' code, whose matrix has the size of the largest graph of a batch, so that a small graph
-    gets different features in a batch with a large one; here each has its own.)
+    section 2.2; the authors' code, whose matrix has the size of the largest graph of a batch, and gives a small graph
+    different features in a batch with a large one; here each has its own.)
 
     In training the matrices are drawn for each batch. In evaluation the matrix of a structure of m nodes is drawn from
-    a generator with a fixed seed. Its rows go to nodes in reading order, so that a text is always represented alike;
-    in a structure without an order they go by number, and the same graph numbered otherwise is represented otherwise.
+    a generator with a fixed seed. Its rows go to nodes in reading order, and a text is always represented alike; in a
+    structure without an order they go by number, and the same graph numbered otherwise is represented otherwise.
 
     Args:
         width: k.

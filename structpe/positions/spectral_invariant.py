@@ -111,8 +111,8 @@ class BasisNet(Embedded, name="basisnet"):
 
     x_u + U rho(cat[phi_m(V_i V_i^T)_u for each eigenspace i, lambda_1, ..., lambda_k]) + c, m its dimension.
 
-    V_i (n, m_i) is any orthonormal basis of the i-th eigenspace, so that V_i V_i^T does not depend on it. phi_m, one
-    for each dimension m up to ``dimensions``, is an invariant graph network from a matrix to m numbers per node::
+    V_i (n, m_i) is any orthonormal basis of the i-th eigenspace; V_i V_i^T does not depend on it. phi_m, one for each
+    dimension m up to ``dimensions``, is an invariant graph network from a matrix to m numbers per node::
 
         c_u  = [P_uu, sum_w P_ww / n, sum_w P_uw / n, sum_w P_wu / n, sum_vw P_vw / n^2]        P = V_i V_i^T
         y    = norm(relu(A c + a)),   y <- norm(relu(B y + B' mean over nodes of y + b))  twice,   m numbers of an MLP
@@ -426,10 +426,10 @@ class RPearl(Pearl, name="r-pearl"):
     of 8 layers.) ``b-pearl`` takes unit vectors for w_m.
 
     In training the w_m are drawn for each batch. In evaluation those of a structure of n nodes come from a generator
-    with a fixed seed, so that they are always the same; their rows go to nodes in reading order. Nodes without an order
-    are read by their numbers, so that other numbers give another sample of the same mean.
+    with a fixed seed, and are always the same; their rows go to nodes in reading order. Nodes without an order are read
+    by their numbers: other numbers give another sample of the same mean.
 
-    Unlike the code: mean instead of sum over m, so that M can change after training; no batch normalisation, and MLPs
+    Unlike the code: mean instead of sum over m, which lets M change after training; no batch normalisation, and MLPs
     with one hidden layer.
 
     Args:

@@ -182,9 +182,8 @@ class TPEOneHot(PositionModel, name="tpe-onehot"):
 
     x_u + [onehot(b_1), onehot(b_2), ..., 0], b_1 the branch to u, b_2 that to its parent, and so on up to the root.
 
-    The vectors of D_max steps in a tree of n branches have D_max n numbers; the rest of the width d is zero, so that
-    there are no parameters. (Shiv and Quirk 2019, first version; survey, section 4.3.1.) Table 1 has the second
-    version: ``tpe``.
+    The vectors of D_max steps in a tree of n branches have D_max n numbers; the rest of the width d is zero. (Shiv and
+    Quirk 2019, first version; survey, section 4.3.1.) Table 1 has the second version: ``tpe``.
 
     Args:
         encoding: paths of branches; its depth times its width must not exceed d.
@@ -355,9 +354,9 @@ class CodeTransformer(PositionModel, name="code-transformer"):
     which is visible at 10,000; b_r(i, j) is the bin that the distance r of i and j is in, and 10,000 without a path. Of
     each layer are W_r (d, d), c_r (d), u and p_r (h, d_h). (Zuegner et al. 2021, section 3.1, eq. 5 to 8, and their
     code, which this follows where the paper leaves it open: bins of each tree, see :class:`structpe.encodings.Binned`;
-    u and p of each layer.) c_r is the same for all keys, so that the softmax cancels it. The distances are those of
-    their experiments: personalised PageRank, ancestors, siblings, shortest paths and, the context of the title, the
-    sequence. Units of one node, k places apart, have the R of k.
+    u and p of each layer.) c_r is the same for all keys, and the softmax cancels it. The distances are those of their
+    experiments: personalised PageRank, ancestors, siblings, shortest paths and, the context of the title, the sequence.
+    Units of one node, k places apart, have the R of k.
 
     Args:
         encoding: one number per pair, of each distance.
