@@ -313,7 +313,10 @@ class GraphormerGPS(GraphormerModel, name="graphormer-gps"):
         degrees: int = 64,
     ) -> None:
         if paths.longer != "cut":
-            raise PositionError(f"position model {self.name!r} needs paths that are cut; given is {paths!r}")
+            raise PositionError(
+                f"position model {self.name!r} needs paths that are cut: LabelPath(limit=19), for example; given is "
+                f"{paths!r}"
+            )
         steps = slots_of(self.name, paths) + 1
         super().__init__(dims, encoding, paths, virtual, steps, _NEVER, degrees, m=steps)
         self.steps = nn.Parameter(torch.randn(steps, dims.heads, dims.heads) * 0.02)

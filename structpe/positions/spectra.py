@@ -192,5 +192,7 @@ def transformer_width(model: str, width: int | None, heads: int, of_all: int) ->
     if width is None:
         width = -(-max(of_all // 4, 4) // heads) * heads
     elif heads < 1 or width % heads:
-        raise PositionError(f"position model {model!r}: {heads} heads do not divide {width} channels; give others")
+        raise PositionError(
+            f"position model {model!r}: {heads} heads do not divide {width} channels; give a number that divides them"
+        )
     return position_width(model, width, of_all)

@@ -321,7 +321,7 @@ class LowestCommonAncestor(KeyValueTables, name="lowest-common-ancestor"):
         if of_pairs.table.ndim != 2 or of_pairs.table.shape[1] != 2:
             raise PositionError(
                 f"position model {self.name!r} needs two numbers per pair, steps up and down; "
-                f"{self.encodings[0].name!r} gives others"
+                f"{self.encodings[0].name!r} gives others; choose {Steps.name!r}"
             )
         return of_pairs
 
