@@ -173,15 +173,12 @@ class CoPE(Block, name="cope"):
         return numbers(self.name, self.encodings[0], positions[self.encodings[0]]).argsort(dim=1, stable=True)
 
     def attend(self, x: Tensor, prepared: Tensor, site: Site, terms: Terms) -> tuple[Tensor, Any]:
-        among = allowed(self.name, terms, x).expand(len(x), -1, -1, -1)
         # Everything is put in order and back: sums over later keys then run along an axis.
-        pairs = among.gather(2, _like(prepared[:, None, :, None], among))
-        pairs = pairs.gather(3, _like(prepared[:, None, None], among))
-        ordered = x.gather(1, _like(prepared[..., None], x))
-        q, k, v = (split(each, self.dims.heads) for each in self.projections[site.layer](ordered).chunk(3, dim=-1))
-        out = joined(self._attended(q, k, v, pairs.tril(), self.table.at(site.layer), site.dropout))
-        back = torch.empty_like(out).scatter(1, _like(prepared[..., None], out), out)
-        return self.outs[site.layer](back), prepared
+        seen = _sorted_pairs(allowed(self.name, terms, x), prepared).tril()
+        projected = self.projections[site.layer](_sorted(x[:, None], prepared)[:, 0])
+        q, k, v = (split(each, self.dims.heads) for each in projected.chunk(3, dim=-1))
+        out = self._attended(q, k, v, seen, self.table.at(site.layer), site.dropout)
+        return self.outs[site.layer](joined(_sorted(out, prepared.argsort(dim=1)))), prepared
 
     def _attended(self, q: Tensor, k: Tensor, v: Tensor, seen: Tensor, table: Tensor, dropped: float) -> Tensor:
         """(b, h, n, d_h) of units in order; table (T, h or 1, d_h)."""
@@ -192,10 +189,6 @@ class CoPE(Block, name="cope"):
         low, high = (whole.gather(-1, p.long()) for p in (position.floor(), position.ceil()))
         score = score + low + (high - low) * (position - position.floor())
         return softmax(score, seen, dropped).to(v.dtype) @ v
-
-
-def _like(index: Tensor, of: Tensor) -> Tensor:
-    return index.expand(of.shape)  # one structure may be for all rows of a batch
 
 
 class HardCodedGaussian(Block, name="hard-coded-gaussian"):
@@ -391,7 +384,7 @@ class PathAttention(InOrder, name="path-attention"):
                 )
             return self._in_order(q, k, v, seen, site)
         order = prepared.argsort(dim=1)
-        seen = _sorted(_sorted(seen, order).transpose(2, 3), order).transpose(2, 3)
+        seen = _sorted_pairs(seen, order)
         q, k, v = (_sorted(each, order) for each in (q, k, v))
         return _sorted(self._in_order(q, k, v, seen, site), prepared)
 
@@ -465,3 +458,8 @@ def _sorted(x: Tensor, order: Tensor) -> Tensor:
     b = max(len(x), len(order))
     index = order[:, None, :, None].expand(b, x.shape[1], -1, x.shape[3])
     return x.expand(b, *x.shape[1:]).gather(2, index)
+
+
+def _sorted_pairs(pairs: Tensor, order: Tensor) -> Tensor:
+    """(b, h, n, n) rows and columns in an order (b or 1, n)."""
+    return _sorted(_sorted(pairs, order).transpose(2, 3), order).transpose(2, 3)
