@@ -31,7 +31,7 @@ from structpe.positions.tables import Rows, is_plain, merged, numbers_and_marks,
 from structpe.row_sums import sum_rows
 from structpe.terms import Lookup, Terms
 
-__all__ = ["Graphormer", "Graphormer3D", "GraphormerGD", "GraphormerGPS", "GraphormerModel", "GraphormerSimple"]
+__all__ = ["Graphormer", "Graphormer3D", "GraphormerGD", "GraphormerGPS", "GraphormerSimple"]
 
 
 @dataclass(frozen=True, eq=False)

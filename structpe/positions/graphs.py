@@ -27,16 +27,7 @@ from structpe.positions.spectra import ADJACENCY, UNIT_COUNT, Nodes
 from structpe.positions.tables import PairTable, Sharing, Table, Window, is_plain
 from structpe.terms import Lookup, Terms
 
-__all__ = [
-    "SAT",
-    "DwivediWL",
-    "Extracting",
-    "Graformer",
-    "GraformerSurvey",
-    "GraphBERT",
-    "GraphBERTSurvey",
-    "SATSubgraph",
-]
+__all__ = ["SAT", "DwivediWL", "Graformer", "GraformerSurvey", "GraphBERT", "GraphBERTSurvey", "SATSubgraph"]
 
 
 def _check_rows(model: str, encoding: Encoding, rows: int) -> None:

@@ -34,20 +34,7 @@ from structpe.positions.sinusoids import CELLS, Augmentation, augmented, interle
 from structpe.positions.tables import PairTable, Sharing
 from structpe.terms import Lookup
 
-__all__ = [
-    "CAPE2D",
-    "DETR",
-    "BEiT",
-    "DETRLearned",
-    "RowsAndColumns",
-    "SinusoidalND",
-    "Swin",
-    "TimeSformer",
-    "ViT",
-    "ViT2D",
-    "ViViT",
-    "WindowBias",
-]
+__all__ = ["CAPE2D", "DETR", "BEiT", "DETRLearned", "SinusoidalND", "Swin", "TimeSformer", "ViT", "ViT2D", "ViViT"]
 
 
 def _added(params: str) -> Cells:

@@ -24,7 +24,7 @@ from structpe.positions.tables import Sharing, Table, is_plain
 from structpe.precision import wide
 from structpe.terms import Lookup, Terms
 
-__all__ = ["CoPE", "Complex", "ForgettingAttention", "HardCodedGaussian", "InOrder", "PathAttention"]
+__all__ = ["CoPE", "Complex", "ForgettingAttention", "HardCodedGaussian", "PathAttention"]
 
 
 Parts = tuple[Tensor, Tensor]

@@ -26,7 +26,7 @@ from structpe.positions.networks import Attention
 from structpe.positions.path_labels import each_pair, rows_of_pairs, slots_of
 from structpe.terms import Lookup, Terms
 
-__all__ = ["ConvolvedPaths", "PathBag", "PathModel", "ZhuAvg", "ZhuCnn", "ZhuFeature", "ZhuSelf", "ZhuSum"]
+__all__ = ["ZhuAvg", "ZhuCnn", "ZhuFeature", "ZhuSelf", "ZhuSum"]
 
 
 class AtKeysAndValues(nn.Module):

@@ -18,7 +18,7 @@ from structpe.positions.checks import of_arity
 from structpe.positions.places import coordinates
 from structpe.precision import wide
 
-__all__ = ["Continuous", "Fourier", "OnSphere", "Spherical", "SphericalHarmonics", "harmonics"]
+__all__ = ["Continuous", "Fourier", "Spherical", "SphericalHarmonics", "harmonics"]
 
 
 class Continuous(PositionModel, name="continuous"):

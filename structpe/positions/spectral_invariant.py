@@ -24,18 +24,7 @@ from structpe.positions.networks import BatchNorm, GraphIsomorphism, around, cou
 from structpe.positions.spectra import ADJACENCY, UNIT_COUNT, Nodes, Spectrum, learned_cells, of_structures
 from structpe.terms import Lookup
 
-__all__ = [
-    "BPearl",
-    "BasisNet",
-    "Embedded",
-    "Pearl",
-    "RPearl",
-    "SignNet",
-    "SpectralFunctions",
-    "Stable",
-    "StableExpressive",
-    "StableExpressiveGIN",
-]
+__all__ = ["BPearl", "BasisNet", "RPearl", "SignNet", "StableExpressive", "StableExpressiveGIN"]
 
 
 class Embedded(PositionModel):

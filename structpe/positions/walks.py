@@ -29,17 +29,7 @@ from structpe.positions.spectra import learned_cells
 from structpe.positions.tables import PairNetwork
 from structpe.terms import Lookup, Terms
 
-__all__ = [
-    "GKAT",
-    "RWSE",
-    "ElectrostaticSE",
-    "HeatKernelSE",
-    "MLPBias",
-    "MoSE",
-    "RBFBias",
-    "RandomWalkBias",
-    "StructuralEncoding",
-]
+__all__ = ["GKAT", "RWSE", "ElectrostaticSE", "HeatKernelSE", "MLPBias", "MoSE", "RBFBias", "RandomWalkBias"]
 
 
 class StructuralEncoding(PositionModel):
