@@ -28,7 +28,6 @@ from structpe.terms import Pairs, SparsePairs, Terms
 __all__ = [
     "Dwivedi",
     "DwivediNeighbours",
-    "Identify",
     "LapPE",
     "LapPETransformer",
     "MagneticLaplacian",
@@ -74,7 +73,7 @@ class Dwivedi(SignedVectors, name="dwivedi"):
     spec = Spec(
         "dwivedi2020",
         "graph",
-        Cells("A", "APE", learnable=True, recurring=False, unbound=True, params="k*d + d"),
+        learned_cells("k*d + d"),
         table1=Cells("A", "APE", learnable=False, recurring=False, unbound=True, params="0"),
         note="the code has a linear layer from k eigenvectors to the width of the model",
     )
@@ -302,12 +301,7 @@ class TabPET(PositionModel, name="tab-pet"):
 
 
 class Identify(nn.Module):
-    """W [P_u, P_v] + E[u = v]: W (d, 2k) without bias, E (2, d), its first row for edges, its second for nodes.
-
-    Args:
-        k: width of an identifier.
-        width: d.
-    """
+    """W [P_u, P_v] + E[u = v]: W (d, 2k) without bias, E (2, d), its first row for edges, its second for nodes."""
 
     def __init__(self, k: int, width: int) -> None:
         super().__init__()
@@ -321,7 +315,20 @@ class Identify(nn.Module):
         return added + self.types[(ends[..., 0] == ends[..., 1]).long()]
 
 
-class TokenGT(PositionModel, name="tokengt"):
+class Tokens(PositionModel):
+    """x_t + W [P_u, P_v] + E[u = v]: token t is the node u = v, or the edge from u to v.
+
+    The tokens are made by :func:`structpe.transforms.edge_tokens.edge_tokens`; in any other structure every unit is a
+    node.
+    """
+
+    identify: Identify
+
+    def inputs(self, x: Tensor, prepared: Tensor) -> Tensor:
+        return x + prepared.to(x.dtype)
+
+
+class TokenGT(Tokens, name="tokengt"):
     """Nodes and edges as tokens, whose ends are identified by Laplacian eigenvectors (Kim et al. 2022).
 
     x_t + W [s * P_u, s * P_v] + E[u = v]: token t is the node u = v, or the edge from u to v.
@@ -337,9 +344,7 @@ class TokenGT(PositionModel, name="tokengt"):
         encoding: eigenvectors at both ends.
     """
 
-    spec = Spec(
-        "kim2022", "graph", Cells("A", "APE", learnable=True, recurring=False, unbound=True, params="2*k*d + 2*d")
-    )
+    spec = Spec("kim2022", "graph", learned_cells("2*k*d + 2*d"))
 
     def __init__(self, dims: Dims, encoding: TokenLaplacian = TokenLaplacian()) -> None:
         super().__init__(dims, [encoding, Endpoints()], k=encoding.k)
@@ -354,11 +359,8 @@ class TokenGT(PositionModel, name="tokengt"):
         added: Tensor = self.identify(vectors.to(self.identify.types.dtype), ends)
         return added
 
-    def inputs(self, x: Tensor, prepared: Tensor) -> Tensor:
-        return x + prepared.to(x.dtype)
 
-
-class TokenGTORF(PositionModel, name="tokengt-orf"):
+class TokenGTORF(Tokens, name="tokengt-orf"):
     """Nodes and edges as tokens, whose ends are identified by orthogonal random features (Kim et al. 2022).
 
     x_t + W [P_u, P_v] + E[u = v], P_u row u of a random orthogonal matrix: token t is the node u = v or the edge uv.
@@ -381,7 +383,7 @@ class TokenGTORF(PositionModel, name="tokengt-orf"):
     spec = Spec(
         "kim2022",
         "graph",
-        Cells("A", "APE", learnable=True, recurring=False, unbound=True, params="2*k*d + 2*d"),
+        learned_cells("2*k*d + 2*d"),
         not_compiled="how much noise it draws depends on the batch",
         not_exported="how much noise it draws depends on the batch",
     )
@@ -421,9 +423,6 @@ class TokenGTORF(PositionModel, name="tokengt-orf"):
         rows = (sizes.cumsum(0) - sizes)[which][..., None] + ends
         added: Tensor = self.identify(table[rows].flatten(-2), ends)
         return added
-
-    def inputs(self, x: Tensor, prepared: Tensor) -> Tensor:
-        return x + prepared.to(x.dtype)
 
 
 def _orthogonal(gaussian: Tensor) -> Tensor:
