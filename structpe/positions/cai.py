@@ -325,7 +325,7 @@ def _drawn(r: Tensor, paths: Lookup, number: Tensor, counts: Tensor) -> Lookup:
 
 def _lookup(table: Tensor, which: Tensor) -> Lookup:
     """The lookup x_ij = table[which_ij] for ``which`` (b, n, m): finds the rows that each structure uses."""
-    first = torch.arange(len(which), device=which.device) * len(table)
+    first = torch.arange(len(which), device=which.device) * len(table)  # a code for each structure and row
     used, index = torch.unique(which + first[:, None, None], return_inverse=True)
     start = torch.searchsorted(used, first)
     structure = used // len(table)

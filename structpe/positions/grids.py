@@ -73,7 +73,7 @@ class WindowRows:
         row = torch.zeros_like(values[:, 0])
         for axis, length in enumerate(self.window):
             row = row * (2 * length - 1) + (-values[:, axis]).clamp(1 - length, length - 1) + length - 1
-        code = values[:, 0] - OUTSIDE
+        code = values[:, 0] - OUTSIDE  # 1, 2 or 3 where a unit is outside the grid
         return torch.where(code > 0, self.size - 4 + code, row) if self.codes else row
 
 

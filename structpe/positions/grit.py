@@ -17,6 +17,7 @@ from structpe.encodings.order import Size
 from structpe.encodings.walks import RRWP
 from structpe.positions import Block, Cells, Dims, Positions, Site, Spec
 from structpe.positions.block import FactoredBlock, ListedPairs, allowed, of_layers, products, softmax
+from structpe.positions.checks import clipped
 from structpe.positions.networks import BatchNorm, pair_vector_width
 from structpe.positions.path_labels import Edges, check_single_edges
 from structpe.positions.tables import diagonal, numbers_and_marks, pair_width
@@ -214,7 +215,7 @@ class _Attention(nn.Module):
         seen = seen.relu_() if self.rectified else seen
         # A_w (d, h) of each head in its own rows: one product, where one of each head takes a copy of all states.
         by_head = self.score.T.diag_embed().transpose(0, 1).flatten(0, 1)
-        scores = listed.dense((seen @ by_head).clamp(-5, 5)).movedim(-1, 1)
+        scores = listed.dense(clipped(seen @ by_head)).movedim(-1, 1)
         weights = softmax(scores, there & listed.together[:, None], dropped)
         y = torch.einsum("bhij,bjhc->bihc", weights, self._heads(self.value(x)))
         weighted = listed.of_dense(weights.movedim(1, -1))[..., None] * self._heads(seen)

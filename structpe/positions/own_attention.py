@@ -184,7 +184,7 @@ class CoPE(Block, name="cope"):
         """(b, h, n, d_h) of units in order; table (T, h or 1, d_h)."""
         score = products(q, k) / math.sqrt(self.dims.head)
         gates = torch.sigmoid(score).masked_fill(~seen, 0)
-        position = gates.flip(-1).cumsum(-1).flip(-1).clamp(max=self.length - 1)
+        position = gates.flip(-1).cumsum(-1).flip(-1).clamp(max=self.length - 1)  # summed from the last key back
         whole = products(q, table.transpose(0, 1))  # (b, h, n, T) q.E
         low, high = (whole.gather(-1, p.long()) for p in (position.floor(), position.ceil()))
         score = score + low + (high - low) * (position - position.floor())
@@ -317,6 +317,7 @@ class ForgettingAttention(InOrder, name="forgetting-attention"):
         k, gates = k[..., :-1], k[..., -1]
         score = self.scores(q, k)
         rank, own = prepared[:, None], prepared[:, None, -q.shape[2] :]
+        # Sums of log f in order, from the first unit on; the sum between two units is the difference of theirs.
         order = rank.argsort(dim=-1).expand(gates.shape)
         total = gates.to(score.dtype).gather(-1, order).cumsum(dim=-1).gather(-1, rank.expand(gates.shape))
         score = score + total[..., -q.shape[2] :, None] - total[..., None, :]

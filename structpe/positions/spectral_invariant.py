@@ -153,6 +153,7 @@ class BasisNet(Embedded, name="basisnet"):
         place = members.tril(-1).sum(-1)  # of the vector in its eigenspace, from 0
         begin = torch.arange(place.shape[-1], device=place.device) - place  # its first vector
         projections = _operations(spectrum.vectors, members.to(dtype), nodes)
+        # phi_m runs once for each eigenspace, at its first vector; the i-th of its vectors then reads the i-th number.
         of_spaces = torch.zeros_like(spectrum.vectors).transpose(1, 2)
         for m, network in enumerate(self.phi, start=1):
             numbers = self._numbers(network, projections, (place == 0) & (dimension == m), nodes)  # (b, k, n, m)
