@@ -132,7 +132,7 @@ def is_member(name: str) -> bool:
 
 
 SHARED_BY_FAMILIES = {
-    *("base", "batch", "block", "build", "checks", "networks", "offsets", "path_attention", "places", "sinusoids"),
+    *("base", "batch", "block", "build", "checks", "networks", "offsets", "path_labels", "places", "sinusoids"),
     *("buckets", "spectra", "tables"),
 }
 """Files of ``structpe/positions`` that families may import. ``rotary_axes`` may import ``rotary``: it is one family."""

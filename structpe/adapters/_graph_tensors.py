@@ -23,7 +23,7 @@ from torch import Tensor
 
 from structpe.data.chunks import columns
 from structpe.data.store import write
-from structpe.encodings.base import Asked, as_encoding, UNREACHABLE, Column, Encoded, Encoding
+from structpe.encodings.base import UNREACHABLE, Asked, Column, Encoded, Encoding, as_encoding
 from structpe.errors import EncodingError, PositionError
 from structpe.structure import Structure
 from structpe.system.processes import workers

@@ -24,7 +24,7 @@ from structpe.encodings.trees import Depth
 from structpe.errors import PositionError
 from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.positions.checks import holds, indices, of_whole
-from structpe.positions.path_attention import of_pairs
+from structpe.positions.path_labels import rows_of_pairs
 from structpe.terms import Lookup, Terms
 
 __all__ = ["Cai", "PathGRU", "Trie"]
@@ -109,7 +109,10 @@ class PathGRU(nn.GRU):
             ("", begins, ends.gather(1, back)),
             ("_reverse", begins.gather(1, back), ends),
         ):
-            both = self._projected(forward, backward, direction)
+            # (N, 3 w) what beginnings, and ends, contribute to the gates of the upper layer.
+            weight, bias = self._of("ih", 1, direction)
+            of_forward, of_backward = weight.chunk(2, dim=1)
+            both = functional.linear(forward, of_forward, bias), functional.linear(backward, of_backward)
             last.append(self._upper(both, (first[order], second[order]), active, direction))
         return torch.cat(last, dim=1)[order.argsort()]
 
@@ -126,12 +129,6 @@ class PathGRU(nn.GRU):
             before = states[-1].index_select(0, level.parents) if states else None
             states.append(self._step(entering, before, 0, direction))
         return torch.cat(states)
-
-    def _projected(self, forward: Tensor, backward: Tensor, direction: str) -> tuple[Tensor, Tensor]:
-        """(N, 3 w) what beginnings, and ends, contribute to the gates of the upper layer."""
-        weight, bias = self._of("ih", 1, direction)
-        of_forward, of_backward = weight.chunk(2, dim=1)
-        return functional.linear(forward, of_forward, bias), functional.linear(backward, of_backward)
 
     def _upper(self, both: tuple[Tensor, Tensor], where: tuple[Tensor, Tensor], active: list[int], way: str) -> Tensor:
         """(p, w) the last states of paths, the longest first.
@@ -320,8 +317,19 @@ def _means(r: Tensor, there: Tensor) -> Tensor:
 
 def _drawn(r: Tensor, paths: Lookup, number: Tensor, counts: Tensor) -> Lookup:
     """One path of its set for each pair, at random; ``number`` are the rows of r of all members, set by set."""
-    batch = torch.arange(len(paths.rows), device=counts.device)[:, None, None]
-    chosen = paths.rows[batch, paths.places()]
+    chosen = rows_of_pairs(paths)
     draw = torch.randint(1 << 62, chosen.shape, device=chosen.device) % counts[chosen]
     first = counts.cumsum(0) - counts
-    return of_pairs(r, number[first[chosen] + draw])
+    return _lookup(r, number[first[chosen] + draw])
+
+
+def _lookup(table: Tensor, which: Tensor) -> Lookup:
+    """The lookup x_ij = table[which_ij] for ``which`` (b, n, m): finds the rows that each structure uses."""
+    first = torch.arange(len(which), device=which.device) * len(table)  # a code for each structure and row
+    used, index = torch.unique(which + first[:, None, None], return_inverse=True)
+    start = torch.searchsorted(used, first)
+    structure = used // len(table)
+    place = torch.arange(len(used), device=used.device) - start[structure]
+    rows = used.new_zeros(len(which), int(place.max()) + 1)
+    rows[structure, place] = used % len(table)
+    return Lookup(table, rows, index - start[:, None, None])

@@ -26,12 +26,12 @@ from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.positions.block import FactoredBlock, of_layers
 from structpe.positions.checks import holds, numbers, of_all_pairs, of_arity, offsets
 from structpe.positions.networks import GaussianNetwork, bells
-from structpe.positions.path_attention import Edges, check_single_edges, slots_of
+from structpe.positions.path_labels import Edges, check_single_edges, rows_of_pairs, slots_of
 from structpe.positions.row_sums import sum_rows
 from structpe.positions.tables import Rows, is_plain, merged, numbers_and_marks, pair_width
 from structpe.terms import Lookup, Terms
 
-__all__ = ["Graphormer", "Graphormer3D", "GraphormerGD", "GraphormerGPS", "GraphormerModel", "GraphormerSimple"]
+__all__ = ["Graphormer", "Graphormer3D", "GraphormerGD", "GraphormerGPS", "GraphormerSimple"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,6 +97,7 @@ class Spatial(nn.Module):
     def forward(self, positions: Positions) -> Terms:
         """Bias, and a mask where some pairs do not attend."""
         far = offsets(self.model, self.encoding, positions[self.encoding])
+        # Each table has one more row, its last, for the pairs of the virtual node.
         none = torch.where(far.table == UNREACHABLE, self.distances, 0)  # units of one node are no distance apart
         distance = torch.where(is_plain(far.table), far.table.abs(), none)
         attends = torch.cat([distance < self.farthest, far.table.new_ones(1, dtype=torch.bool)])
@@ -194,13 +195,13 @@ class Graphormer(GraphormerModel, name="graphormer"):
     edges apart do not attend, and pairs without a path count as 510 apart. (Ying et al. 2021, section 3.1; the authors'
     code, edge type "multi_hop".)
 
-    As in the code: farther steps than m are left out of the sum, which is divided by m then; the virtual node is that
-    of :func:`structpe.transforms.virtual.with_virtual_node`, and has no degree. The paper's eq. 4 gives in-degree and
+    As in the code: steps after the m-th are left out of the sum, which is then divided by m; the virtual node, see
+    :func:`structpe.transforms.virtual.with_virtual_node`, has no degree. The paper's eq. 4 gives in-degree and
     out-degree a table each; the code is for undirected graphs, where both are one number. Unlike the code: edges of a
     directed structure count in both directions, and a label in the reverse direction has its own row; of several
-    shortest paths the one with the smallest labels is taken, which does not depend on the numbers of nodes, while the
-    code takes the one that its Floyd-Warshall search finds; E has a row per label, while the code adds up the rows of
-    an edge's several features. The rows of the code for padding are not included.
+    shortest paths the one with the smallest labels is taken, whatever the numbers of nodes, where the code takes the
+    one that Floyd-Warshall finds; E has a row per label, where the code adds the rows of an edge's features, and has
+    rows for padding.
 
     Args:
         paths: labels along shortest paths; its ``max_length`` is m, 5 in the code.
@@ -236,9 +237,9 @@ class GraphormerSimple(GraphormerModel, name="graphormer-simple"):
     s_ij += b[r_ij] + E[label of the edge ij]; where i or j is the virtual node, += t. Degrees as in ``graphormer``.
 
     b, t, E, z_in and z_out are those of ``graphormer``; the edge term is zero for pairs that no edge joins. (Ying et
-    al. 2021, section 3.1; the authors' code, edge type "simple".) In a directed structure the label of an edge as seen
-    from its target has its own row, while the code, made for undirected graphs, has none; of parallel edges the
-    smallest label counts, and a self-loop counts as no edge.
+    al. 2021, section 3.1; the authors' code, edge type "simple".) Unlike the code, which is for undirected graphs, an
+    edge seen from its target has its own row; of parallel edges the smallest label counts, and a self-loop counts as no
+    edge.
 
     Args:
         paths: the labels of single edges: paths of one step, longer ones being a symbol.
@@ -271,7 +272,7 @@ class GraphormerSimple(GraphormerModel, name="graphormer-simple"):
 
 
 _NEVER = 1 << 40
-"""No pair is so far apart that it does not attend."""
+"""Farther than any pair: all attend."""
 
 
 class GraphormerGPS(GraphormerModel, name="graphormer-gps"):
@@ -286,13 +287,13 @@ class GraphormerGPS(GraphormerModel, name="graphormer-gps"):
     n is the distance of i and j, m - 1 if they are farther apart, m if no path joins them. b (R, h), t (h), E (V + 1,
     h), W (m, h, h), z_in and z_out (D, d) are those of ``graphormer``, of which this is the version of GraphGPS
     (Rampasek et al. 2022, their encoder "GraphormerBias"; after Ying et al. 2021). It differs as follows. Steps that a
-    path does not have are embedded by row 0 of E, which is not zero and is also that of the label with number 0, so
-    that every pair has c_ij, also a unit with itself and pairs without a path. The distances m - 1 and more are one,
-    and paths are read up to there. The virtual node has only t.
+    path lacks are embedded by row 0 of E, which is not zero and also that of the label 0: every pair has c_ij, even a
+    unit with itself and pairs without a path. The distances m - 1 and more are one, and paths are read up to there. The
+    virtual node has only t.
 
-    Unlike the code, as in ``graphormer``: labels in the reverse direction have their own rows, and of several shortest
-    paths the one with the smallest labels is taken. Here labels have rows after row 0, which is for those not seen in
-    training; to repeat the code give the label 0 the same numbers.
+    Unlike the code, reversed labels have their own rows, and shortest paths are chosen, as in ``graphormer``; labels
+    have rows after row 0, which is for those not seen in training: to repeat the code, give the label 0 the same
+    numbers.
 
     Args:
         paths: labels along shortest paths, up to m - 1 of them.
@@ -313,7 +314,10 @@ class GraphormerGPS(GraphormerModel, name="graphormer-gps"):
         degrees: int = 64,
     ) -> None:
         if paths.longer != "cut":
-            raise PositionError(f"position model {self.name!r} needs paths that are cut; given is {paths!r}")
+            raise PositionError(
+                f"position model {self.name!r} needs paths that are cut: LabelPath(limit=19), for example; given is "
+                f"{paths!r}"
+            )
         steps = slots_of(self.name, paths) + 1
         super().__init__(dims, encoding, paths, virtual, steps, _NEVER, degrees, m=steps)
         self.steps = nn.Parameter(torch.randn(steps, dims.heads, dims.heads) * 0.02)
@@ -352,9 +356,8 @@ class Graphormer3D(PositionModel, name="graphormer-3d"):
     units of the structure, i among them. All layers have the same bias. (Shi et al. 2022, section 2; the authors' code,
     model "graphormer3d".)
 
-    As in the code, except that it uses 3.14159 for pi. Its embedding of atoms is that of units here; its tags of atoms,
-    its layers used four times over, and its projection to forces are not positions. Other structures than molecules are
-    lines: see :class:`Euclidean`.
+    As in the code, except that it writes 3.14159 for pi. Its tags of atoms, repeated layers and projection to forces
+    are not positions. Other structures than molecules are lines: see :class:`Euclidean`.
 
     Args:
         encoding: distances in space and labels.
@@ -413,8 +416,7 @@ class Graphormer3D(PositionModel, name="graphormer-3d"):
 
 def _total(basis: Lookup, positions: Positions) -> Tensor:
     """(b, n, K) the sum of g over all units of a unit's structure; 0 for padding."""
-    batch = torch.arange(len(basis.rows), device=basis.rows.device)[:, None, None]
-    rows, table, present = basis.rows[batch, basis.places()].long(), basis.table, positions.present
+    rows, table, present = rows_of_pairs(basis).long(), basis.table, positions.present
     if present is not None:  # pairs with padding have a row of zeros, the last
         rows = torch.where(present[:, :, None] & present[:, None], rows, len(table))
         table = torch.cat([table, table.new_zeros(1, table.shape[1])])
@@ -443,13 +445,13 @@ class GraphormerGD(FactoredBlock, name="graphormer-gd"):
 
         a_ij = b[r_ij] + c_ij + f(R_ij),    m_ij = b'[r_ij] + f'(R_ij)        where i or j is the virtual node: t, t'
 
-    m multiplies after the softmax, so that rows do not sum to 1. r_ij is the length of the shortest path, R_ij the
-    resistance; b and b' (R, h), t and t' (h); f and f' are networks over K Gaussians as in ``rbf-bias``; c_ij, z_in and
-    z_out as in ``graphormer``. All layers have the same of these. q, k, v (d, d) with bias and W_o are of each layer.
-    (Zhang et al. 2023, section 4: phi_1 is m, phi_2 is a; the authors' code, edge type "multi_hop".)
+    m multiplies after the softmax: rows do not sum to 1. r_ij is the length of the shortest path, R_ij the resistance;
+    b and b' (R, h), t and t' (h); f and f' are networks over K Gaussians as in ``rbf-bias``; c_ij, z_in and z_out as in
+    ``graphormer``. All layers have the same of these. q, k, v (d, d) with bias and W_o are of each layer. (Zhang et al.
+    2023, section 4: phi_1 is m, phi_2 is a; the authors' code, edge type "multi_hop".)
 
     As in the code, edges are in a only, and m may be negative. Unlike the code, f does not depend on the types of two
-    atoms, no pair is too far apart to attend, and labels and paths are those of ``graphormer``.
+    atoms, all pairs attend, and labels and paths are those of ``graphormer``.
 
     Args:
         encoding: r_ij, distances.

@@ -27,16 +27,7 @@ from structpe.positions.spectra import ADJACENCY, UNIT_COUNT, Nodes
 from structpe.positions.tables import PairTable, Sharing, Table, Window, is_plain
 from structpe.terms import Lookup, Terms
 
-__all__ = [
-    "SAT",
-    "DwivediWL",
-    "Extracting",
-    "Graformer",
-    "GraformerSurvey",
-    "GraphBERT",
-    "GraphBERTSurvey",
-    "SATSubgraph",
-]
+__all__ = ["SAT", "DwivediWL", "Graformer", "GraformerSurvey", "GraphBERT", "GraphBERTSurvey", "SATSubgraph"]
 
 
 def _check_rows(model: str, encoding: Encoding, rows: int) -> None:
@@ -63,10 +54,9 @@ class Graformer(PositionModel, name="graformer"):
                  2D + 3 + min(2k - 1, 2W)                      j and i in one node, i the k-th unit after j
                  2D + 3 + min(2k, 2W)                          likewise, the k-th before
 
-    Everything farther, in either direction, has the last row of its kind, without its sign; 2D + 4 rows for paths reach
-    to distance D + 1. Rows start from U(-1, 1). (Schmitt et al. 2021, and their code.) The survey's eq. 31 takes r_ij
-    and keeps both signs: ``graformer-survey``. The authors' rows for titles are not included; give a title its own
-    edges.
+    Everything farther has the last row of its kind, without its sign; 2D + 4 rows for paths reach to distance D + 1.
+    Rows start from U(-1, 1). (Schmitt et al. 2021, and their code.) The survey's eq. 31 takes r_ij and keeps both
+    signs: ``graformer-survey``. Instead of the authors' rows for titles, give a title its own edges.
 
     Args:
         encoding: signed integers per pair.
@@ -128,9 +118,9 @@ class GraformerSurvey(PairTable, name="graformer-survey"):
 
     s_ij += b[r_ij]: one scalar per head and signed shortest-path distance from query to key, clipped to +-D_max.
 
-    A distance beyond D_max counts as D_max of its own sign; pairs without a path have a row, and so have units of one
-    node by their offset (survey, eq. 31). Without the rows for units of one node these are the 2(D_max + 1)h numbers of
-    Table 1. The authors' code goes from key to query and merges the signs beyond D_max + 1: ``graformer``.
+    Pairs without a path have a row, and so have units of one node by their offset (survey, eq. 31). Without the latter
+    these are the 2(D_max + 1)h numbers of Table 1. The authors' code goes from key to query and merges the signs beyond
+    D_max + 1: ``graformer``.
 
     Args:
         encoding: signed integers per pair.
@@ -168,10 +158,10 @@ class GraphBERT(PositionModel, name="graph-bert"):
     distance from the target, which is the root and has 0 twice. (Zhang et al. 2020, section 3.2; the authors' code,
     whose three tables are learned; the paper's and the survey's form without parameters is ``graph-bert-survey``.)
 
-    The code computes all three in one large graph and feeds contexts of a target and the k nodes nearest to it:
+    The code computes all three in one large graph and reads contexts of a target and the k nodes nearest to it:
     :func:`structpe.transforms.contexts.contexts` makes these, with the features that ``Feature("intimacy")`` and
-    ``Feature("hop")`` then read here. Its roles are those of one round, functions of the degree. The LayerNorm and the
-    dropout that it applies after the sum, and the residual of raw features in each layer, are not included.
+    ``Feature("hop")`` then read. Its roles are those of one round, functions of the degree. Its LayerNorm and dropout
+    after the sum, and the residual of raw features in each layer, are not included.
 
     Args:
         encoding: roles; the 99 most frequent by default.
@@ -221,10 +211,9 @@ class GraphBERTSurvey(PositionModel, name="graph-bert-survey"):
 
     x_u + P[role(u)] + P[rank(u)] + P[hop(u)]: P the sinusoids of three integers, without parameters.
 
-    As the paper writes it (Zhang et al. 2020, section 3.2) and the survey quotes it (section 4.3.2): P[t] interleaves
-    sin and cos of t 10000^(-2i/d), and roles are refined until they no longer change. Their numbers are arbitrary
-    names, which a sinusoid treats as places; the authors' code has learned tables instead: see ``graph-bert``, also for
-    contexts.
+    P[t] interleaves sin and cos of t 10000^(-2i/d), and roles are refined until they no longer change. Their numbers
+    are arbitrary names, which a sinusoid treats as places; the authors' code has learned tables: ``graph-bert``, which
+    also says how contexts are made. (Zhang et al. 2020, section 3.2; survey, section 4.3.2.)
 
     Args:
         encoding: roles.
@@ -262,9 +251,9 @@ class DwivediWL(PositionModel, name="dwivedi-wl"):
     x_u + E[role(u)]: role(u) the number of the unit's Weisfeiler-Lehman colour, E a learned table (n, d).
 
     (Dwivedi and Bresson 2020, section 4, their comparison with Graph-BERT's absolute positions.) Their code numbers the
-    colours of each graph separately, so that a number means different colours in different graphs; here numbers are
-    those of the data set that the encoding was fitted to, and colours that it has not seen share row 0. Of the rounds
-    of their code one is kept, after which a colour is equivalent to the degree: choose more with ``iterations``.
+    colours of each graph separately: a number means different colours in different graphs. Here numbers are those of
+    the data set that the encoding was fitted to, and colours that it has not seen share row 0. One round is done, after
+    which a colour is equivalent to the degree: choose more with ``iterations``.
 
     Args:
         encoding: roles; the 99 most frequent colours by default, as there are 100 rows.
@@ -370,12 +359,11 @@ class SAT(Extracting, name="sat"):
 
     W_l, V_l (d, d), w_l (d), U (d, (k + 1) d), u (d) are of each layer; norm is batch normalisation over real units.
     (Structure-aware self-attention with the k-subtree extractor, Chen D. et al. 2022, section 4; the authors' code,
-    which takes any graph network: this is its type "graph", the default of the model there.) ``sat-subgraph`` has the
-    k-subgraph extractor. Other position models can be added, as with any that leaves attention itself alone.
+    type "graph" of its graph networks, the default there.) ``sat-subgraph`` has the k-subgraph extractor.
 
-    Unlike the code: an edge counts in both directions, a self-loop and edge labels do not count, units of one node are
-    averaged in the sum over neighbours, and the layers of this library normalise x before; the code's factor of
-    1/sqrt(degree) after attention, an option there, is not included.
+    Unlike the code: an edge counts in both directions, self-loops and edge labels do not count, units of one node are
+    averaged in the sum over neighbours, and x is normalised before; its option of a factor 1/sqrt(degree) after
+    attention is not included.
     """
 
     spec = Spec(
@@ -418,9 +406,9 @@ class SATSubgraph(Extracting, name="sat-subgraph"):
 
         x^l_u = relu(W_l x^(l-1)_u + w_l + V_l sum_j x^(l-1)_j),    j over the neighbours of u up to k edges from i
 
-    The network runs in the subgraph around each i by itself, so that it distinguishes more than that of ``sat``, which
-    has everything else in common; U is (d, 2 d). It takes memory b n^2 d, and so is for small graphs. (Chen D. et al.
-    2022, section 4, the k-subgraph extractor; the authors' code, "khopgnn".)
+    The network runs in the subgraph around each i by itself, and distinguishes more than that of ``sat``, which has all
+    else in common; U is (d, 2 d). It takes memory b n^2 d, and so is for small graphs. (Chen D. et al. 2022, section 4,
+    the k-subgraph extractor; the authors' code, "khopgnn".)
 
     Args:
         hops: k, which is also the number of layers of the network.

@@ -34,20 +34,7 @@ from structpe.positions.sinusoids import CELLS, Augmentation, augmented, interle
 from structpe.positions.tables import PairTable, Sharing
 from structpe.terms import Lookup
 
-__all__ = [
-    "CAPE2D",
-    "DETR",
-    "BEiT",
-    "DETRLearned",
-    "RowsAndColumns",
-    "SinusoidalND",
-    "Swin",
-    "TimeSformer",
-    "ViT",
-    "ViT2D",
-    "ViViT",
-    "WindowBias",
-]
+__all__ = ["CAPE2D", "DETR", "BEiT", "DETRLearned", "SinusoidalND", "Swin", "TimeSformer", "ViT", "ViT2D", "ViViT"]
 
 
 def _added(params: str) -> Cells:
@@ -86,7 +73,7 @@ class WindowRows:
         row = torch.zeros_like(values[:, 0])
         for axis, length in enumerate(self.window):
             row = row * (2 * length - 1) + (-values[:, axis]).clamp(1 - length, length - 1) + length - 1
-        code = values[:, 0] - OUTSIDE
+        code = values[:, 0] - OUTSIDE  # 1, 2 or 3 where a unit is outside the grid
         return torch.where(code > 0, self.size - 4 + code, row) if self.codes else row
 
 
@@ -351,9 +338,8 @@ class Swin(WindowBias, name="swin"):
 
     B ((2H-1)(2W-1), h) starts from a normal distribution of deviation 0.02, cut off at 2. (Liu et al. 2021, section
     3.2, eq. 4, and their code; what the paper calls B is the matrix that is looked up.) Swin attends within windows of
-    H x W patches, so that there is no larger offset: those windows are ``swin-windows``, and Swin is the sum of both.
-    Here offsets beyond a window, if there are any, count as those at its edge. On one axis, with a window (W,), it is a
-    bias of sequences.
+    H x W patches, and has no larger offset: those windows are ``swin-windows``, and Swin is the sum of both. Offsets
+    beyond a window count as those at its edge. On one axis, with a window (W,), it is a bias of sequences.
 
     Raises:
         PositionError: an invalid window, another number of axes, or a unit that has no place in the grid.
@@ -436,8 +422,8 @@ class ViT(GridTable, name="vit"):
 
     A grid of H x W patches; E starts from N(0, 0.02). (Dosovitskiy et al. 2021, section 3.1, eq. 1; appendix D.4 calls
     it 1-dimensional, and finds the 2-dimensional one, ``vit-2d``, no better.) The authors' table has as many rows as
-    the image has tokens, so that theirs is ``learned`` by reading order; here a smaller grid is the upper left of H x
-    W. The class token is the unit without a place in the grid: see :func:`structpe.transforms.with_class_token`.
+    the image has tokens, and is ``learned`` by reading order; here a smaller grid is the upper left of H x W. The class
+    token is the unit without a place in the grid: see :func:`structpe.transforms.with_class_token`.
 
     Args:
         encoding: (y, x) per unit.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
@@ -18,8 +17,9 @@ from structpe.encodings.order import Size
 from structpe.encodings.walks import RRWP
 from structpe.positions import Block, Cells, Dims, Positions, Site, Spec
 from structpe.positions.block import FactoredBlock, ListedPairs, allowed, of_layers, products, softmax
+from structpe.positions.checks import clipped
 from structpe.positions.networks import BatchNorm, pair_vector_width
-from structpe.positions.path_attention import Edges, check_single_edges
+from structpe.positions.path_labels import Edges, check_single_edges
 from structpe.positions.tables import diagonal, numbers_and_marks, pair_width
 from structpe.precision import wide
 from structpe.terms import Lookup, Terms
@@ -67,11 +67,12 @@ def _slope(root: Tensor) -> Tensor:
     return root.abs().mul_(2).masked_fill_(root.logical_not(), float("inf")).reciprocal_()
 
 
+_PARAMS_GRIT = "2*K*d + V*d + l*(6*d*d + 6*d + d + dh*d) + (l - 1)*(d*d + 3*d)"
+_PARAMS_PPGT = "(7*K + 1)*w + (w + 1)*d + (K + 2)*d + d + (4*(d*d + d) + 2*h*(d + 1))*l"
+"""Formulas of the number of parameters."""
+
 Norm: TypeAlias = Literal["layer", "batch"]
 """How the states of pairs are normalised: each for itself, or each channel over all pairs of a batch."""
-
-_PARAMS = "2*K*d + V*d + l*(6*d*d + 6*d + d + dh*d) + (l - 1)*(d*d + 3*d)"
-"""Formula of the number of parameters."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +139,7 @@ class GRIT(Block, name="grit"):
     spec = Spec(
         "ma2023",
         "graph",
-        Cells("B", "both", learnable=True, recurring=True, unbound=False, params=_PARAMS),
+        Cells("B", "both", learnable=True, recurring=True, unbound=False, params=_PARAMS_GRIT),
         note="walks are relative, degrees absolute; a block counts its projections",
     )
 
@@ -199,7 +200,7 @@ class _Attention(nn.Module):
         self.of_pairs = nn.Parameter(torch.empty(h, dh, dh))
         self.scaler = nn.Parameter(torch.empty(2, d))
         self.pairs = nn.Linear(d, d) if norm else None
-        self.norm = _NORMS[norm](d) if norm else None
+        self.norm = None if norm is None else BatchNorm(d) if norm == "batch" else nn.LayerNorm(d)
         for weight in (self.query.weight, self.key.weight, self.value.weight, self.weigh.weight, self.add.weight):
             nn.init.xavier_normal_(weight)
         for parameter in (self.score, self.scaler):
@@ -212,7 +213,9 @@ class _Attention(nn.Module):
         met = (listed.of_query(self.query(x)) + listed.of_key(self.key(x))) * self.weigh(e)
         seen = signed_root(met) + self.add(e)
         seen = seen.relu_() if self.rectified else seen
-        scores = listed.dense((seen @ self._by_head()).clamp(-5, 5)).movedim(-1, 1)
+        # A_w (d, h) of each head in its own rows: one product, where one of each head takes a copy of all states.
+        by_head = self.score.T.diag_embed().transpose(0, 1).flatten(0, 1)
+        scores = listed.dense(clipped(seen @ by_head)).movedim(-1, 1)
         weights = softmax(scores, there & listed.together[:, None], dropped)
         y = torch.einsum("bhij,bjhc->bihc", weights, self._heads(self.value(x)))
         weighted = listed.of_dense(weights.movedim(1, -1))[..., None] * self._heads(seen)
@@ -221,35 +224,11 @@ class _Attention(nn.Module):
         out = self.out(y * self.scaler[0] + state.degree * y * self.scaler[1])
         if self.pairs is None or self.norm is None:
             return out, e
-        return out, self.norm(e + self.pairs(seen), listed.real)
-
-    def _by_head(self) -> Tensor:
-        """(d, h) A_w of each head in its own rows: one product, where heads apart take a copy of all states."""
-        return self.score.T.diag_embed().transpose(0, 1).flatten(0, 1)
+        changed = e + self.pairs(seen)
+        return out, self.norm(changed, listed.real) if isinstance(self.norm, BatchNorm) else self.norm(changed)
 
     def _heads(self, x: Tensor) -> Tensor:
         return x.view(*x.shape[:-1], self.dims.heads, self.dims.head)
-
-
-class _LayerNorm(nn.Module):
-    """Each state to mean 0 and variance 1 over its channels, then scaled and shifted."""
-
-    def __init__(self, width: int) -> None:
-        super().__init__()
-        self.weight, self.bias = nn.Parameter(torch.ones(width)), nn.Parameter(torch.zeros(width))
-
-    def forward(self, x: Tensor, present: Tensor) -> Tensor:
-        """(..., d) to (..., d); ``present`` is not needed."""
-        del present
-        return functional.layer_norm(x, self.weight.shape, self.weight, self.bias)
-
-
-_NORMS: Mapping[Norm, Callable[[int], nn.Module]] = {"layer": _LayerNorm, "batch": BatchNorm}
-
-
-_PARAMS_PPGT = "(7*K + 1)*w + (w + 1)*d + (K + 2)*d + d + (4*(d*d + d) + 2*h*(d + 1))*l"
-"""Formula of the number of parameters."""
-_WAVES = 3
 
 
 @dataclass(frozen=True)
@@ -275,9 +254,9 @@ class PPGT(FactoredBlock, name="ppgt"):
     q, k, v and W_o (d, d) with bias. (Simplified L2 attention: q.k - |k|^2 / 2 differs from -|q - k|^2 / 2 by what is
     the same for all keys of a query. Ma et al. 2025, PPGT; the authors' code, its configuration for ZINC.)
 
-    As in the code, q.k is *not* divided by sqrt(d_h), while |k|^2 is; and 1 + D e_ij + c multiplies after the softmax,
-    so that rows do not sum to 1. Left out are what their configurations add to the stem for pairs (inverse degrees and
-    sizes, labels of edges, two blocks with norms), their norms, which are those of the layers around it, and dropout.
+    As in the code, q.k is *not* divided by sqrt(d_h), while |k|^2 is; and 1 + D e_ij + c multiplies after the softmax:
+    rows do not sum to 1. Left out are what their configurations add to the stem for pairs (inverse degrees and sizes,
+    labels of edges, two blocks with norms), their norms, which are those of the layers around it, and dropout.
 
     Args:
         encoding: a vector, or a number, per pair.
@@ -294,7 +273,7 @@ class PPGT(FactoredBlock, name="ppgt"):
     def __init__(self, dims: Dims, encoding: Encoding = RRWP(), hidden: int = 128) -> None:
         width = pair_width(self.name, encoding) + bool(encoding.codes)
         super().__init__(dims, [encoding, Degree("out"), Size()], K=width, w=hidden)
-        self.enter = nn.Linear((1 + 2 * _WAVES) * width, hidden)
+        self.enter = nn.Linear(7 * width, hidden)
         self.leave, self.own = nn.Linear(hidden, dims.width), nn.Linear(width + 2, dims.width)
         self.queries, self.keys, self.values, self.outs = (of_layers(dims, dims.width) for _ in range(4))
         self.biases, self.factors = (of_layers(dims, dims.heads) for _ in range(2))
@@ -315,7 +294,7 @@ class PPGT(FactoredBlock, name="ppgt"):
         return near + bias.movedim(-1, 1), 1 + factor.movedim(-1, 1)
 
     def _stem(self, numbers: Tensor) -> Tensor:
-        waves = [math.pi * 2**m * numbers for m in range(_WAVES)]
+        waves = [math.pi * 2**m * numbers for m in range(3)]
         lifted = torch.cat([numbers, *(wave.sin() for wave in waves), *(wave.cos() for wave in waves)], dim=-1)
         out: Tensor = self.leave(functional.gelu(self.enter(lifted)))
         return out

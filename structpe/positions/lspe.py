@@ -63,7 +63,7 @@ class LSPE(Block, name="lspe"):
 
     Raises:
         PositionError: the encoding gives a single number per unit.
-        UnsupportedTerm: something else than which pairs attend is to act on attention, or that differs by head.
+        UnsupportedTerm: something other than which pairs attend is to act on attention, or differs by head.
     """
 
     # It is not unbound, as in the middle of a long path all walks of k steps return alike.

@@ -12,12 +12,14 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
+from structpe.dropout import Dropout
 from structpe.encodings.base import Encoding
 from structpe.errors import PositionError
 from structpe.positions.checks import of_arity
 from structpe.structure import path
 
 __all__ = [
+    "Attention",
     "BatchNorm",
     "GaussianNetwork",
     "GraphIsomorphism",
@@ -141,6 +143,37 @@ class GraphIsomorphism(nn.Module):
         return f"{layers} + ({into} + 1)*{hidden} + ({layers} - 1)*2*({hidden} + 1)*{hidden} + ({hidden} + 1)*{out}"
 
 
+class Attention(nn.Module):
+    """Multi-head attention of each of k vectors to all: (..., k, w) to (..., k, w).
+
+    Args:
+        width: w.
+        heads: how many.
+        head: width of one.
+        dropout: of the weights.
+        bias: whether queries, keys and values have one.
+    """
+
+    def __init__(self, width: int, heads: int, head: int, dropout: float, bias: bool = True) -> None:
+        super().__init__()
+        self.heads = heads
+        self.query, self.key, self.value = (nn.Linear(width, heads * head, bias=bias) for _ in range(3))
+        self.dropout = Dropout(dropout)
+        self.out = nn.Linear(heads * head, width)
+
+    def forward(self, x: Tensor, there: Tensor | None = None) -> Tensor:
+        """Of x (..., k, w) to those that are ``there`` (..., k), by default all; if none is, to all."""
+        projections = (self.query, self.key, self.value)
+        q, k, v = (project(x).unflatten(-1, (self.heads, -1)).transpose(-3, -2) for project in projections)
+        # For a few vectors, two small products are faster than a fused kernel.
+        scores = q @ k.mT / math.sqrt(q.shape[-1])
+        if there is not None:  # a row that is masked whole would be NaN
+            masked = ~there & there.any(-1, keepdim=True)
+            scores = scores.masked_fill(masked[..., None, None, :], -math.inf)
+        out: Tensor = self.out((self.dropout(scores.softmax(-1)) @ v).transpose(-3, -2).flatten(-2))
+        return out
+
+
 _MOMENTUM, _EPSILON = 0.1, 1e-5
 
 
@@ -206,7 +239,7 @@ class GaussianNetwork(nn.Module):
     """(R, h) W_2 gelu(W_1 [g; marks] + c_1) + c_2 of the numbers and marks (R, 1 + r) of distinct values.
 
     g are K :func:`bells` of the number, their means and widths learned from U(0, 3) on; 0 for a value that a mark says
-    is no number. W_1 is (K, K + r).
+    is not a number. W_1 is (K, K + r).
 
     Args:
         kernels: K.

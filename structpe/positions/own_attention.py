@@ -24,7 +24,7 @@ from structpe.positions.tables import Sharing, Table, is_plain
 from structpe.precision import wide
 from structpe.terms import Lookup, Terms
 
-__all__ = ["CoPE", "Complex", "ForgettingAttention", "HardCodedGaussian", "InOrder", "PathAttention"]
+__all__ = ["CoPE", "Complex", "ForgettingAttention", "HardCodedGaussian", "PathAttention"]
 
 
 Parts = tuple[Tensor, Tensor]
@@ -65,14 +65,13 @@ class Complex(Block, name="complex"):
     survey's eq. 8. omega (V, c) are learned, a row for each word of the vocabulary and one, the first, for all others;
     each starts as 10000^(-2 floor(j/2)/c) in channel j. Q = W_q z + b_q and likewise K, V and the output, with real W
     (c, c) and b (c) of each layer, used for real and imaginary parts. Q K^T is the plain product, neither part
-    conjugated, so that phases add, and a score is not a function of the offset. (Wang B. et al. 2020, section 3, and
-    their code, text classification; survey, eq. 8.)
+    conjugated: phases add, and a score is not a function of the offset. (Wang B. et al. 2020, section 3, and their
+    code, text classification; survey, eq. 8.)
 
     As in their code, where the paper differs: the product is not conjugated; places run backwards, the last unit has t
-    = 0; for their words theta is 0 (a_t without imaginary part), which here the embeddings may learn. Apart from
-    attention, layers see the d numbers as real ones: norms and feed-forward parts mix real and imaginary channels,
-    where the authors apply one of each to both. They drop attention weights at random in training, and their second
-    layer exchanges real and imaginary parts; this does neither.
+    = 0; for their words theta is 0 (a_t without imaginary part), which here the embeddings may learn. Outside
+    attention, layers see d real numbers: norms and feed-forward parts mix real and imaginary channels, where the
+    authors apply one of each to both. Their second layer exchanges real and imaginary parts; this does not.
 
     Args:
         encoding: t, one number per unit.
@@ -141,10 +140,10 @@ class CoPE(Block, name="cope"):
     and values are projected as usual. (Golovneva et al. 2024, section 4, equations 3 to 5; the listing of their
     appendix.)
 
-    As in that listing gates use scaled products and the term of positions is not scaled; T is far below the length of a
-    text. It has one table for all heads of a layer. The model is causal by itself: keys after the query neither count
-    nor attend, as well as those that are masked. The encoding defines before and after, so that in a tree a unit can
-    count its ancestors, for example; of units with the same number those stored later are later.
+    As in that listing, gates use scaled products, the term of positions is not scaled, and all heads of a layer have
+    one table; T is far below the length of a text. The model is causal by itself: keys after the query neither count
+    nor attend, as well as those that are masked. The encoding defines before and after: in a tree a unit can count its
+    ancestors, for example; of units with the same number those stored later are later.
 
     Args:
         encoding: one number per unit, by which units are counted.
@@ -174,29 +173,22 @@ class CoPE(Block, name="cope"):
         return numbers(self.name, self.encodings[0], positions[self.encodings[0]]).argsort(dim=1, stable=True)
 
     def attend(self, x: Tensor, prepared: Tensor, site: Site, terms: Terms) -> tuple[Tensor, Any]:
-        among = allowed(self.name, terms, x).expand(len(x), -1, -1, -1)
         # Everything is put in order and back: sums over later keys then run along an axis.
-        pairs = among.gather(2, _like(prepared[:, None, :, None], among))
-        pairs = pairs.gather(3, _like(prepared[:, None, None], among))
-        ordered = x.gather(1, _like(prepared[..., None], x))
-        q, k, v = (split(each, self.dims.heads) for each in self.projections[site.layer](ordered).chunk(3, dim=-1))
-        out = joined(self._attended(q, k, v, pairs.tril(), self.table.at(site.layer), site.dropout))
-        back = torch.empty_like(out).scatter(1, _like(prepared[..., None], out), out)
-        return self.outs[site.layer](back), prepared
+        seen = _sorted_pairs(allowed(self.name, terms, x), prepared).tril()
+        projected = self.projections[site.layer](_sorted(x[:, None], prepared)[:, 0])
+        q, k, v = (split(each, self.dims.heads) for each in projected.chunk(3, dim=-1))
+        out = self._attended(q, k, v, seen, self.table.at(site.layer), site.dropout)
+        return self.outs[site.layer](joined(_sorted(out, prepared.argsort(dim=1)))), prepared
 
     def _attended(self, q: Tensor, k: Tensor, v: Tensor, seen: Tensor, table: Tensor, dropped: float) -> Tensor:
         """(b, h, n, d_h) of units in order; table (T, h or 1, d_h)."""
         score = products(q, k) / math.sqrt(self.dims.head)
         gates = torch.sigmoid(score).masked_fill(~seen, 0)
-        position = gates.flip(-1).cumsum(-1).flip(-1).clamp(max=self.max_length - 1)
+        position = gates.flip(-1).cumsum(-1).flip(-1).clamp(max=self.max_length - 1)  # summed from the last key back
         whole = products(q, table.transpose(0, 1))  # (b, h, n, T) q.E
         low, high = (whole.gather(-1, p.long()) for p in (position.floor(), position.ceil()))
         score = score + low + (high - low) * (position - position.floor())
         return softmax(score, seen, dropped).to(v.dtype) @ v
-
-
-def _like(index: Tensor, of: Tensor) -> Tensor:
-    return index.expand(of.shape)  # one structure may be for all rows of a batch
 
 
 class HardCodedGaussian(Block, name="hard-coded-gaussian"):
@@ -291,9 +283,9 @@ class ForgettingAttention(InOrder, name="forgetting-attention"):
 
     s_ij = q_i.k_j / sqrt(d_h) + sum of log f_t over the units t with j < t <= i,  f_t = sigmoid(w.x_t + b).
 
-    FoX, the forgetting Transformer: f is a gate of each unit and head, computed from what the layer reads; w (d) and b
-    are learned for each head of each layer. With equal gates for all units this is ``alibi-causal`` with learned
-    slopes. (Lin et al. 2025, section 3, equations 5 to 7; gates and bias "full" in their code.)
+    FoX, the forgetting Transformer: f is a gate of each unit and head; w (d) and b are learned for each head of each
+    layer. With equal gates for all units this is ``alibi-causal`` with learned slopes. (Lin et al. 2025, section 3,
+    equations 5 to 7; gates and bias "full" in their code.)
 
     As in their code, queries, keys, values and output are projected without biases, b starts from 0, and sums are in
     float32. Not included: the parts of their "Pro" block that have nothing to do with gates (norms of queries and keys,
@@ -325,6 +317,7 @@ class ForgettingAttention(InOrder, name="forgetting-attention"):
         k, gates = k[..., :-1], k[..., -1]
         score = self.scores(q, k)
         rank, own = prepared[:, None], prepared[:, None, -q.shape[2] :]
+        # Sums of log f in order, from the first unit on; the sum between two units is the difference of theirs.
         order = rank.argsort(dim=-1).expand(gates.shape)
         total = gates.to(score.dtype).gather(-1, order).cumsum(dim=-1).gather(-1, rank.expand(gates.shape))
         score = score + total[..., -q.shape[2] :, None] - total[..., None, :]
@@ -342,8 +335,8 @@ class PathAttention(InOrder, name="path-attention"):
 
     PaTH: the matrix between two units is the product of one matrix for each unit after the key, up to the query, and
     depends on what these units contain. w_t (d_h) has length 1 and is read for each head from the unit and the two
-    before it, w = U V x (V (r, d)), then a convolution over ``window`` units, channel by channel, and SiLU; beta_t =
-    2 sigmoid(u.x_t + b), so that H may reflect. (Yang S. et al. 2025, sections 3.1 and 3.3, and the layer of
+    before it, w = U V x (V (r, d)), then a convolution over ``window`` units, channel by channel, and SiLU; beta_t = 2
+    sigmoid(u.x_t + b), which lets H reflect. (Yang S. et al. 2025, sections 3.1 and 3.3, and the layer of
     flash-linear-attention.)
 
     As in that layer: projections have no biases, w is divided by sqrt(|w|^2 + 1e-6), and products are computed for 64
@@ -392,7 +385,7 @@ class PathAttention(InOrder, name="path-attention"):
                 )
             return self._in_order(q, k, v, seen, site)
         order = prepared.argsort(dim=1)
-        seen = _sorted(_sorted(seen, order).transpose(2, 3), order).transpose(2, 3)
+        seen = _sorted_pairs(seen, order)
         q, k, v = (_sorted(each, order) for each in (q, k, v))
         return _sorted(self._in_order(q, k, v, seen, site), prepared)
 
@@ -466,3 +459,8 @@ def _sorted(x: Tensor, order: Tensor) -> Tensor:
     b = max(len(x), len(order))
     index = order[:, None, :, None].expand(b, x.shape[1], -1, x.shape[3])
     return x.expand(b, *x.shape[1:]).gather(2, index)
+
+
+def _sorted_pairs(pairs: Tensor, order: Tensor) -> Tensor:
+    """(b, h, n, n) rows and columns in an order (b or 1, n)."""
+    return _sorted(_sorted(pairs, order).transpose(2, 3), order).transpose(2, 3)

@@ -18,14 +18,15 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from structpe.dropout import Dropout, dropout
+from structpe.dropout import Dropout
 from structpe.encodings.label_path import LabelPath, PathToken
 from structpe.encodings.order import Order
 from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
-from structpe.positions.path_attention import each_pair, slots_of
+from structpe.positions.networks import Attention
+from structpe.positions.path_labels import each_pair, rows_of_pairs, slots_of
 from structpe.terms import Lookup, Terms
 
-__all__ = ["ConvolvedPaths", "PathBag", "PathModel", "ZhuAvg", "ZhuCnn", "ZhuFeature", "ZhuSelf", "ZhuSum"]
+__all__ = ["ZhuAvg", "ZhuCnn", "ZhuFeature", "ZhuSelf", "ZhuSum"]
 
 
 class AtKeysAndValues(nn.Module):
@@ -134,9 +135,8 @@ class Bag(nn.Module):
         if places is None:
             return bags
         n = bags.index.shape[1]
-        batch = torch.arange(len(bags.rows), device=bags.rows.device)[:, None, None]
         # A code for each pair of a row and a place: only those in use get a row of the new table.
-        both, which = _distinct(bags.rows[batch, bags.places()] * n + places[:, :, None], len(bags.table) * n)
+        both, which = _distinct(rows_of_pairs(bags) * n + places[:, :, None], len(bags.table) * n)
         sinusoid = waves(n, bags.table.shape[1]).to(bags.table) * (self.weight * self.labels.slots)
         table = bags.table.index_select(0, both // n) + sinusoid.index_select(0, both % n)
         return each_pair(table, which)
@@ -308,24 +308,6 @@ class Convolutions(nn.Module):
         return r
 
 
-class _Attention(nn.Module):
-    """Multi-head attention of x (R, c, w) to itself, without a mask."""
-
-    def __init__(self, width: int, heads: int, dropout: float) -> None:
-        super().__init__()
-        self.heads, self.dropout = heads, dropout
-        self.query, self.key, self.value, self.out = (nn.Linear(width, width) for _ in range(4))
-
-    def forward(self, x: Tensor) -> Tensor:
-        each = (self.query, self.key, self.value)
-        q, k, v = (project(x).unflatten(-1, (self.heads, -1)).transpose(1, 2) for project in each)
-        # Few labels: two small products are faster than a fused kernel.
-        weights = (q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])).softmax(-1)
-        o = dropout(weights, self.dropout if self.training else 0.0) @ v
-        mixed: Tensor = self.out(o.transpose(1, 2).flatten(2))
-        return mixed
-
-
 class ConvolvedPaths(PathModel):
     """r_ij = relu(sum_c F_c y_c + f), y the embedded labels of the path ij, or what self-attention makes of them.
 
@@ -344,7 +326,8 @@ class ConvolvedPaths(PathModel):
         self.labels = OrderedSlots(Slots(encoding.size, slots, dims.head), dropout)
         if self.attending:
             heads = math.gcd(dims.heads, dims.head)
-            self.among = nn.ModuleList(_Attention(dims.head, heads, dropout) for _ in range(dims.layers))
+            each = dims.head, heads, dims.head // heads, dropout
+            self.among = nn.ModuleList(Attention(*each) for _ in range(dims.layers))
         self.convolutions = Convolutions(dims, slots, dropout)
         self.attention = AtKeysAndValues(dims)
         glorot(self)

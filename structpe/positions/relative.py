@@ -13,7 +13,7 @@ from structpe.errors import PositionError
 from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.positions.checks import holds, of_arity, offsets
 from structpe.positions.offsets import SpanTable, distances
-from structpe.positions.path_attention import each_pair
+from structpe.positions.path_labels import each_pair
 from structpe.positions.places import Places, PlacesModel
 from structpe.positions.tables import KeyValueTables, PairRows, Sharing, Table, Window
 from structpe.terms import Lookup, Terms

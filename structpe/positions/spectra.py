@@ -122,17 +122,12 @@ class Nodes:
 
     def means(self, x: Tensor) -> Tensor:
         """(b, n, ...) the mean over nodes; 0 for padding."""
-        return self.sums(x) / _like(self.count, x)
+        return self.sums(x) / _like(self.shares.sum(-1, keepdim=True).clamp(min=1), x)
 
     @property
     def whole(self) -> Tensor:
         """(b, 1, 1) number of nodes."""
         return self.shares.sum(-1)[:, None, None]
-
-    @property
-    def count(self) -> Tensor:
-        """(b, 1) number of nodes, at least 1."""
-        return self.shares.sum(-1, keepdim=True).clamp(min=1)
 
     def neighbours(self, positions: Positions) -> Tensor:
         """(b, n, n) weights of a sum over those nodes that an edge joins with a unit's node, either way.
@@ -159,19 +154,18 @@ class SpectralTransformer(nn.Module):
         heads: of T; they must divide p.
         layers: of T.
         feedforward: hidden width of T.
-        dropout: inside T.
     """
 
-    def __init__(self, width: int, heads: int, layers: int, feedforward: int, dropout: float = 0.1) -> None:
+    def __init__(self, width: int, heads: int, layers: int, feedforward: int) -> None:
         super().__init__()
         self.embed = nn.Linear(2, width)
-        layer = nn.TransformerEncoderLayer(width, heads, feedforward, dropout, batch_first=True)
+        layer = nn.TransformerEncoderLayer(width, heads, feedforward, batch_first=True)
         self.mix = nn.TransformerEncoder(layer, layers, enable_nested_tensor=False)
 
     def forward(self, spectrum: Spectrum) -> Tensor:
         """Of the units of a batch."""
         missing = ~spectrum.there.flatten(0, 1)
-        unseen = missing & ~missing.all(-1, keepdim=True)  # of units without any, so that no row is masked whole
+        unseen = missing & ~missing.all(-1, keepdim=True)  # none of units without any: a row masked whole gives NaN
         mixed = self.mix(self.embed(spectrum.pairs().flatten(0, 1)), src_key_padding_mask=unseen)
         summed: Tensor = mixed.masked_fill(missing[..., None], 0).sum(1)
         return summed.view(*spectrum.vectors.shape[:2], -1)
@@ -192,5 +186,7 @@ def transformer_width(model: str, width: int | None, heads: int, of_all: int) ->
     if width is None:
         width = -(-max(of_all // 4, 4) // heads) * heads
     elif heads < 1 or width % heads:
-        raise PositionError(f"position model {model!r}: {heads} heads do not divide {width} channels; give others")
+        raise PositionError(
+            f"position model {model!r}: {heads} heads do not divide {width} channels; give a number that divides them"
+        )
     return position_width(model, width, of_all)

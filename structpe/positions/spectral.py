@@ -6,7 +6,6 @@ raise a :class:`PositionError` for an encoding of pairs, or of single numbers.
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from typing import Any
 
@@ -22,14 +21,13 @@ from structpe.encodings.laplacian import MagneticLaplacian as MagneticEncoding
 from structpe.encodings.tabular import Tabular
 from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.positions.checks import clipped, of_listed_pairs, width_of
-from structpe.positions.networks import concatenated, count_perceptron, position_width, rectified
+from structpe.positions.networks import Attention, concatenated, count_perceptron, position_width, rectified
 from structpe.positions.spectra import SpectralTransformer, Spectrum, flipped, learned_cells, transformer_width
 from structpe.terms import Pairs, SparsePairs, Terms
 
 __all__ = [
     "Dwivedi",
     "DwivediNeighbours",
-    "Identify",
     "LapPE",
     "LapPETransformer",
     "MagneticLaplacian",
@@ -75,7 +73,7 @@ class Dwivedi(SignedVectors, name="dwivedi"):
     spec = Spec(
         "dwivedi2020",
         "graph",
-        Cells("A", "APE", learnable=True, recurring=False, unbound=True, params="k*d + d"),
+        learned_cells("k*d + d"),
         table1=Cells("A", "APE", learnable=False, recurring=False, unbound=True, params="0"),
         note="the code has a linear layer from k eigenvectors to the width of the model",
     )
@@ -254,7 +252,7 @@ class MagneticLaplacian(PositionModel, name="magnetic-laplacian"):
         super().__init__(dims, [encoding], k=encoding.k, e=elements, w=heads * each)
         self.of_each = nn.Linear(2, 2 * elements)
         self.norm = nn.LayerNorm(inner)
-        self.attention = _Attention(inner, heads, each, dropout)
+        self.attention = Attention(inner, heads, each, dropout, bias=False)
         self.dropout = Dropout(dropout)
         self.out = nn.Linear(encoding.k * inner, dims.width)
 
@@ -268,27 +266,6 @@ class MagneticLaplacian(PositionModel, name="magnetic-laplacian"):
 
     def inputs(self, x: Tensor, prepared: Tensor) -> Tensor:
         return x + prepared.to(x.dtype)
-
-
-class _Attention(nn.Module):
-    def __init__(self, width: int, heads: int, each: int, dropout: float) -> None:
-        super().__init__()
-        self.heads, self.each = heads, each
-        self.query, self.key, self.value = (nn.Linear(width, heads * each, bias=False) for _ in range(3))
-        self.dropout = Dropout(dropout)
-        self.out = nn.Linear(heads * each, width)
-
-    def forward(self, z: Tensor, there: Tensor) -> Tensor:
-        """(b, n, k, width) among the k that exist; if none does, among all."""
-        q, k, v = (
-            part(z).unflatten(-1, (self.heads, self.each)).transpose(2, 3)
-            for part in (self.query, self.key, self.value)
-        )
-        score = q @ k.transpose(-1, -2) / math.sqrt(self.each)
-        masked = ~there & there.any(-1, keepdim=True)  # of units without any, none: a row masked whole would be NaN
-        weights = self.dropout(score.masked_fill(masked[:, :, None, None], -math.inf).softmax(-1))
-        out: Tensor = self.out((weights @ v).transpose(2, 3).flatten(3))
-        return out
 
 
 class TabPET(PositionModel, name="tab-pet"):
@@ -324,12 +301,7 @@ class TabPET(PositionModel, name="tab-pet"):
 
 
 class Identify(nn.Module):
-    """W [P_u, P_v] + E[u = v]: W (d, 2k) without bias, E (2, d), its first row for edges, its second for nodes.
-
-    Args:
-        k: width of an identifier.
-        width: d.
-    """
+    """W [P_u, P_v] + E[u = v]: W (d, 2k) without bias, E (2, d), its first row for edges, its second for nodes."""
 
     def __init__(self, k: int, width: int) -> None:
         super().__init__()
@@ -343,7 +315,20 @@ class Identify(nn.Module):
         return added + self.types[(ends[..., 0] == ends[..., 1]).long()]
 
 
-class TokenGT(PositionModel, name="tokengt"):
+class Tokens(PositionModel):
+    """x_t + W [P_u, P_v] + E[u = v]: token t is the node u = v, or the edge from u to v.
+
+    The tokens are made by :func:`structpe.transforms.edge_tokens.edge_tokens`; in any other structure every unit is a
+    node.
+    """
+
+    identify: Identify
+
+    def inputs(self, x: Tensor, prepared: Tensor) -> Tensor:
+        return x + prepared.to(x.dtype)
+
+
+class TokenGT(Tokens, name="tokengt"):
     """Nodes and edges as tokens, whose ends are identified by Laplacian eigenvectors (Kim et al. 2022).
 
     x_t + W [s * P_u, s * P_v] + E[u = v]: token t is the node u = v, or the edge from u to v.
@@ -359,9 +344,7 @@ class TokenGT(PositionModel, name="tokengt"):
         encoding: eigenvectors at both ends.
     """
 
-    spec = Spec(
-        "kim2022", "graph", Cells("A", "APE", learnable=True, recurring=False, unbound=True, params="2*k*d + 2*d")
-    )
+    spec = Spec("kim2022", "graph", learned_cells("2*k*d + 2*d"))
 
     def __init__(self, dims: Dims, encoding: TokenLaplacian = TokenLaplacian()) -> None:
         super().__init__(dims, [encoding, Endpoints()], k=encoding.k)
@@ -376,11 +359,8 @@ class TokenGT(PositionModel, name="tokengt"):
         added: Tensor = self.identify(vectors.to(self.identify.types.dtype), ends)
         return added
 
-    def inputs(self, x: Tensor, prepared: Tensor) -> Tensor:
-        return x + prepared.to(x.dtype)
 
-
-class TokenGTORF(PositionModel, name="tokengt-orf"):
+class TokenGTORF(Tokens, name="tokengt-orf"):
     """Nodes and edges as tokens, whose ends are identified by orthogonal random features (Kim et al. 2022).
 
     x_t + W [P_u, P_v] + E[u = v], P_u row u of a random orthogonal matrix: token t is the node u = v or the edge uv.
@@ -388,12 +368,12 @@ class TokenGTORF(PositionModel, name="tokengt-orf"):
     For m nodes the matrix is (m, m); of each row the first k numbers are taken, or zeros added up to k, and the row is
     brought to length 1 again. W (d, 2k) without bias, E (2, d). The tokens are made by
     :func:`structpe.transforms.edge_tokens.edge_tokens`; in any other structure every unit is a node. (Kim et al. 2022,
-    section 2.2; the authors' code, whose matrix has the size of the largest graph of a batch, so that a small graph
-    gets different features in a batch with a large one; here each has its own.)
+    section 2.2; the authors' code, whose matrix has the size of the largest graph of a batch, and gives a small graph
+    different features in a batch with a large one; here each has its own.)
 
     In training the matrices are drawn for each batch. In evaluation the matrix of a structure of m nodes is drawn from
-    a generator with a fixed seed. Its rows go to nodes in reading order, so that a text is always represented alike;
-    in a structure without an order they go by number, and the same graph numbered otherwise is represented otherwise.
+    a generator with a fixed seed. Its rows go to nodes in reading order, and a text is always represented alike; in a
+    structure without an order they go by number, and the same graph numbered otherwise is represented otherwise.
 
     Args:
         width: k.
@@ -403,7 +383,7 @@ class TokenGTORF(PositionModel, name="tokengt-orf"):
     spec = Spec(
         "kim2022",
         "graph",
-        Cells("A", "APE", learnable=True, recurring=False, unbound=True, params="2*k*d + 2*d"),
+        learned_cells("2*k*d + 2*d"),
         not_compiled="how much noise it draws depends on the batch",
         not_exported="how much noise it draws depends on the batch",
     )
@@ -443,9 +423,6 @@ class TokenGTORF(PositionModel, name="tokengt-orf"):
         rows = (sizes.cumsum(0) - sizes)[which][..., None] + ends
         added: Tensor = self.identify(table[rows].flatten(-2), ends)
         return added
-
-    def inputs(self, x: Tensor, prepared: Tensor) -> Tensor:
-        return x + prepared.to(x.dtype)
 
 
 def _orthogonal(gaussian: Tensor) -> Tensor:

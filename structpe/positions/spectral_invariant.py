@@ -24,18 +24,7 @@ from structpe.positions.networks import BatchNorm, GraphIsomorphism, around, cou
 from structpe.positions.spectra import ADJACENCY, UNIT_COUNT, Nodes, Spectrum, learned_cells, of_structures
 from structpe.terms import Lookup
 
-__all__ = [
-    "BPearl",
-    "BasisNet",
-    "Embedded",
-    "Pearl",
-    "RPearl",
-    "SignNet",
-    "SpectralFunctions",
-    "Stable",
-    "StableExpressive",
-    "StableExpressiveGIN",
-]
+__all__ = ["BPearl", "BasisNet", "RPearl", "SignNet", "StableExpressive", "StableExpressiveGIN"]
 
 
 class Embedded(PositionModel):
@@ -111,8 +100,8 @@ class BasisNet(Embedded, name="basisnet"):
 
     x_u + U rho(cat[phi_m(V_i V_i^T)_u for each eigenspace i, lambda_1, ..., lambda_k]) + c, m its dimension.
 
-    V_i (n, m_i) is any orthonormal basis of the i-th eigenspace, so that V_i V_i^T does not depend on it. phi_m, one
-    for each dimension m up to ``dimensions``, is an invariant graph network from a matrix to m numbers per node::
+    V_i (n, m_i) is any orthonormal basis of the i-th eigenspace; V_i V_i^T does not depend on it. phi_m, one for each
+    dimension m up to ``dimensions``, is an invariant graph network from a matrix to m numbers per node::
 
         c_u  = [P_uu, sum_w P_ww / n, sum_w P_uw / n, sum_w P_wu / n, sum_vw P_vw / n^2]        P = V_i V_i^T
         y    = norm(relu(A c + a)),   y <- norm(relu(B y + B' mean over nodes of y + b))  twice,   m numbers of an MLP
@@ -164,6 +153,7 @@ class BasisNet(Embedded, name="basisnet"):
         place = members.tril(-1).sum(-1)  # of the vector in its eigenspace, from 0
         begin = torch.arange(place.shape[-1], device=place.device) - place  # its first vector
         projections = _operations(spectrum.vectors, members.to(dtype), nodes)
+        # phi_m runs once for each eigenspace, at its first vector; the i-th of its vectors then reads the i-th number.
         of_spaces = torch.zeros_like(spectrum.vectors).transpose(1, 2)
         for m, network in enumerate(self.phi, start=1):
             numbers = self._numbers(network, projections, (place == 0) & (dimension == m), nodes)  # (b, k, n, m)
@@ -426,10 +416,10 @@ class RPearl(Pearl, name="r-pearl"):
     of 8 layers.) ``b-pearl`` takes unit vectors for w_m.
 
     In training the w_m are drawn for each batch. In evaluation those of a structure of n nodes come from a generator
-    with a fixed seed, so that they are always the same; their rows go to nodes in reading order. Nodes without an order
-    are read by their numbers, so that other numbers give another sample of the same mean.
+    with a fixed seed, and are always the same; their rows go to nodes in reading order. Nodes without an order are read
+    by their numbers: other numbers give another sample of the same mean.
 
-    Unlike the code: mean instead of sum over m, so that M can change after training; no batch normalisation, and MLPs
+    Unlike the code: mean instead of sum over m, which lets M change after training; no batch normalisation, and MLPs
     with one hidden layer.
 
     Args:
@@ -460,19 +450,21 @@ class RPearl(Pearl, name="r-pearl"):
 
     def vectors(self, positions: Positions, nodes: Nodes) -> Tensor:
         place = torch.where(nodes.present, positions[self.endpoints][..., 0], 0)
-        counts = [most + 1 for most in place.amax(1).tolist()]
-        if self.training:
-            noise = [torch.randn(n, self.samples, device=place.device) for n in counts]
-        else:
-            generators = {n: torch.Generator().manual_seed(self.seed) for n in counts}
-            drawn = {n: torch.randn(n, self.samples, generator=each) for n, each in generators.items()}
-            noise = [drawn[n].to(place.device) for n in counts]
+        noise = self._drawn([most + 1 for most in place.amax(1).tolist()], place.device)
         sizes = torch.tensor([len(each) for each in noise], device=place.device)
         rows = (sizes.cumsum(0) - sizes)[:, None] + place
         return torch.cat(noise).to(nodes.shares.dtype)[rows]
 
     def pooled(self, x: Tensor, nodes: Nodes) -> tuple[Tensor, Tensor]:
         return x.mean(2), x.new_ones(1, 1, 1)
+
+    def _drawn(self, counts: list[int], device: torch.device) -> list[Tensor]:
+        """Per structure (n, M)."""
+        if self.training:
+            return [torch.randn(n, self.samples, device=device) for n in counts]
+        generators = {n: torch.Generator().manual_seed(self.seed) for n in counts}
+        drawn = {n: torch.randn(n, self.samples, generator=each).to(device) for n, each in generators.items()}
+        return [drawn[n] for n in counts]
 
 
 class BPearl(Pearl, name="b-pearl"):

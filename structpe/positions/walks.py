@@ -29,25 +29,15 @@ from structpe.positions.spectra import learned_cells
 from structpe.positions.tables import PairNetwork
 from structpe.terms import Lookup, Terms
 
-__all__ = [
-    "GKAT",
-    "RWSE",
-    "ElectrostaticSE",
-    "HeatKernelSE",
-    "MLPBias",
-    "MoSE",
-    "RBFBias",
-    "RandomWalkBias",
-    "StructuralEncoding",
-]
+__all__ = ["GKAT", "RWSE", "ElectrostaticSE", "HeatKernelSE", "MLPBias", "MoSE", "RBFBias", "RandomWalkBias"]
 
 
 class StructuralEncoding(PositionModel):
     """cat[x_u, f(norm(s_u))]: a vector of statistics, normalised and embedded in p channels next to the content.
 
-    What norm gives is kept between -5 and 5, which the authors' code does not do. A statistic that is nearly constant
-    in training, such as the walks of three steps where triangles are rare, is else 40 deviations away in the first
-    triangle, and so is what a model predicts.
+    What norm gives is kept between -5 and 5, which the authors' code does not do. Without that, a statistic that is
+    nearly constant in training, such as the walks of three steps where triangles are rare, is 40 deviations away in the
+    first triangle, and so is what a model predicts.
 
     Args:
         encoding: s (k), a vector of statistics per unit.
@@ -89,10 +79,10 @@ class RWSE(StructuralEncoding, name="rwse"):
     cat[x_u, f(norm([(P)_uu, ..., (P^k)_uu]))],  P = D^-1 A, p of the d channels of the input being the second part.
 
     f is linear, or has ``layers`` layers with rectifiers (inner width 2p); norm is batch normalisation, over the real
-    units, kept between -5 and 5, which the code does not do: a rare ring is else tens of deviations away. (GraphGPS,
-    its encoder of node statistics; after RWPE of Dwivedi et al. 2022, section 3.) Authors choose k and p per data set,
-    20 and 28 of 64 for ZINC. x is the content in the other d - p channels: the last p channels of the input of the
-    layers are overwritten.
+    units, kept between -5 and 5, unlike in the code, where a rare ring is tens of deviations away. (GraphGPS, its
+    encoder of node statistics; after RWPE of Dwivedi et al. 2022, section 3.) Authors choose k and p per data set, 20
+    and 28 of 64 for ZINC. x is the content in the other d - p channels: the last p channels of the input of the layers
+    are overwritten.
 
     Walks ignore the direction of edges by default; the code follows it, and its data sets have each edge in both
     directions. With directions, a directed acyclic graph has only zeros.

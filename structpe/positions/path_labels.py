@@ -13,7 +13,7 @@ from structpe.encodings.label_path_search import FIRST_STEP, UNKNOWN
 from structpe.errors import PositionError
 from structpe.terms import Lookup
 
-__all__ = ["Edges", "check_single_edges", "each_pair", "of_pairs", "slots_of"]
+__all__ = ["Edges", "check_single_edges", "each_pair", "rows_of_pairs", "slots_of"]
 
 
 def slots_of(model: str, encoding: LabelPath) -> int:
@@ -52,16 +52,10 @@ def each_pair(table: Tensor, which: Tensor) -> Lookup:
     return Lookup(table, which.flatten(1), pairs.view(1, *which.shape[1:]))
 
 
-def of_pairs(table: Tensor, which: Tensor) -> Lookup:
-    """The lookup x_ij = table[which_ij] for ``which`` (b, n, m): finds the rows that each structure uses."""
-    first = torch.arange(len(which), device=which.device) * len(table)
-    used, index = torch.unique(which + first[:, None, None], return_inverse=True)
-    start = torch.searchsorted(used, first)
-    structure = used // len(table)
-    place = torch.arange(len(used), device=used.device) - start[structure]
-    rows = used.new_zeros(len(which), int(place.max()) + 1)
-    rows[structure, place] = used % len(table)
-    return Lookup(table, rows, index - start[:, None, None])
+def rows_of_pairs(pairs: Lookup) -> Tensor:
+    """(b, n, m) which row of the table each pair has."""
+    batch = torch.arange(len(pairs.rows), device=pairs.rows.device)[:, None, None]
+    return pairs.rows[batch, pairs.places()]
 
 
 class Edges(nn.Module):
