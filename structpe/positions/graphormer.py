@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -24,7 +25,7 @@ from structpe.positions.block import allowed, factored, of_layers, split
 from structpe.positions.checks import holds, numbers, of_all_pairs, of_arity, offsets
 from structpe.positions.networks import GaussianNetwork, bells
 from structpe.positions.path_attention import Edges, slots_of
-from structpe.positions.tables import Rows, is_plain, merged, numbers_and_marks, pair_width
+from structpe.positions.tables import Rows, distance_row, is_plain, merged, numbers_and_marks, pair_width
 from structpe.row_sums import sum_rows
 from structpe.terms import Lookup, Terms
 
@@ -103,7 +104,7 @@ class Spatial(nn.Module):
         super().__init__()
         self.model, self.distances, self.farthest = model, distances, farthest
         self.encoding, self.virtual = of_all_pairs(model, encoding), of_arity(model, virtual, 1)
-        self.rows = Rows(encoding, distances)
+        self.rows = Rows(encoding, distances, partial(distance_row, most=distances - 1))
         self.table = nn.Parameter(torch.randn(self.rows.size, dims.heads) * 0.02)
         self.token = nn.Parameter(torch.randn(dims.heads) * 0.02)
 
@@ -111,7 +112,7 @@ class Spatial(nn.Module):
         """Bias, and a mask where some pairs do not attend."""
         far = offsets(self.model, self.encoding, positions[self.encoding])
         attends = torch.cat([self._distance(far.table) < self.farthest, far.table.new_ones(1, dtype=torch.bool)])
-        rows = self.rows.of(far.table, lambda r: r.abs().clamp(max=self.distances - 1))
+        rows = self.rows.of(far.table)
         whole = torch.cat([rows, rows.new_full((1,), self.rows.size)])
         everywhere = self.with_virtual(Lookup(whole, far.rows, far.index), positions)
         table = torch.cat([self.table, self.token[None]])
