@@ -23,12 +23,11 @@ from structpe.errors import PositionError, needing
 from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.positions.checks import holds, indices, numbers, of_arity, of_whole
 from structpe.positions.places import PlaceRows, PlacesModel, UnitModel, at_places
-from structpe.positions.tables import Sharing, Table
+from structpe.positions.tables import BOUND, Sharing, Table
 from structpe.terms import Factor, Lookup, Terms
 
 __all__ = [
     "FLOATER",
-    "AbsScalar",
     "ConvolutionField",
     "DufterAbsolute",
     "FLOATERConvolution",
@@ -42,16 +41,14 @@ __all__ = [
     "Reformer",
     "SegmentBias",
     "SegmentInput",
+    "SegmentModel",
     "Trail",
     "places_on",
-    "segments_of",
     "solve",
 ]
 
 AT_INPUT = partial(Cells, "A", "APE", True, False, False)
 """Absolute, learned, added to the input once, bound; takes the formula of parameters."""
-IN_ATTENTION = partial(Cells, "A", "MAM", True, True, False)
-"""Absolute, learned, in attention at each layer, bound; takes the formula of parameters."""
 
 
 class NoPE(PositionModel, name="nope"):
@@ -107,41 +104,6 @@ class Learned(PositionModel, name="learned"):
         return x + self.table[places]
 
 
-class AbsScalar(PlacesModel, name="abs-scalar"):
-    """A product of absolute places in the attention of each head, from one table (Chen et al. 2021, ABS-SCALAR).
-
-    s_ij += P[i] . P[j], outside the scale; P is a learned table (t_max, r) per head and layer.
-
-    (Chen et al. 2021, the first version of their paper, section 2.4, eq. 7; no code by the authors is known.) The term
-    is symmetric, so that it does not distinguish "ahead" and "behind", and the product of a place with itself is never
-    negative. The published version has two tables instead: ``diet-abs``. The S of eq. 7, the attention among segments,
-    is ``segment-bias``.
-
-    Args:
-        rank: r; None for the width of a head, as in the paper.
-        sharing: ``none`` as in the paper.
-    """
-
-    spec = Spec("chen2021demystifying", "sequence", IN_ATTENTION("t*r*copies"))
-
-    def __init__(
-        self,
-        dims: Dims,
-        encoding: Encoding = Order(),
-        max_length: int = 512,
-        rank: int | None = None,
-        sharing: Sharing = "none",
-    ) -> None:
-        width = dims.head if rank is None else rank
-        super().__init__(dims, encoding, max_length, t=max_length, r=width, copies=Table.copies(sharing, dims))
-        self.table = Table(dims, max_length, sharing, width)
-
-    def terms(self, prepared: PlaceRows, site: Site) -> Terms:
-        table = self.table.at(site.layer)
-        left, right = (at_places(table, of, self.dims.heads) for of in (prepared.queries, prepared.keys))
-        return Terms(factors=(Factor(left, right),))
-
-
 class DufterAbsolute(PlacesModel, name="dufter-abs"):
     """A learned scalar for each pair of places (Dufter, Schmitt and Schuetze 2020).
 
@@ -155,7 +117,9 @@ class DufterAbsolute(PlacesModel, name="dufter-abs"):
         sharing: which layers and heads have the same P.
     """
 
-    spec = Spec("dufter2020", "sequence", IN_ATTENTION("n*n*copies"))
+    spec = Spec(
+        "dufter2020", "sequence", Cells("A", "MAM", learnable=True, recurring=True, unbound=False, params="n*n*copies")
+    )
 
     def __init__(
         self, dims: Dims, encoding: Encoding = Order(), max_length: int = 128, sharing: Sharing = "none"
@@ -273,36 +237,8 @@ class Language(PositionModel, name="language"):
         return x + self.tables[languages, places]
 
 
-def segments_of(model: str, encoding: Encoding, of_units: Tensor, segments: int) -> Tensor:
-    """(b, n) the segment of each unit.
-
-    Raises:
-        PositionError: these are not integers 0, 1, ... below the number of segments.
-    """
-    values = numbers(model, encoding, of_units)
-    if values.is_floating_point():
-        raise PositionError(
-            f"position model {model!r} needs an integer per unit, the number of its segment; {encoding!r} gives "
-            f"{values.dtype} numbers; give the structures features of integers"
-        )
-    if torch.compiler.is_compiling():  # no number may be looked at while a graph is traced
-        return values
-    least, most = int(values.min()), int(values.max())
-    if least < 0 or most >= segments:
-        raise PositionError(
-            f"position model {model!r} has segments 0..{segments - 1}, this batch has {least}..{most}; "
-            f"number them from 0, and build it with 'segments' {most + 1} or more"
-        )
-    return values
-
-
-class SegmentInput(PositionModel, name="segment-input"):
-    """Segments as learned vectors added to the units (Devlin et al. 2019).
-
-    x_i + E[S(i)]: E is a learned table (c, d), S(i) the segment of unit i, c the number of segments.
-
-    (Devlin et al. 2019, section 3, "input representation".) It starts from N(0, 0.02), as in BERT. Chen et al. 2021
-    compare it with attention among segments, ``segment-bias``. Padding counts as segment 0.
+class SegmentModel(PositionModel):
+    """A model of the segment of each unit. Padding counts as segment 0.
 
     Args:
         encoding: integers 0, 1, ... per unit; by default the feature "segment" of the nodes, 0 if a node has none.
@@ -312,20 +248,50 @@ class SegmentInput(PositionModel, name="segment-input"):
         PositionError: a batch has a segment of ``segments`` or more, or segments are not integers.
     """
 
+    def __init__(self, dims: Dims, encoding: Encoding = Feature("segment", missing=0), segments: int = 2) -> None:
+        super().__init__(dims, [of_arity(self.name, encoding, 1)], c=segments)
+
+    def segments(self, of_units: Tensor) -> Tensor:
+        """(b, n) the segment of each unit, checked."""
+        values, count = numbers(self.name, self.encodings[0], of_units), self.sizes["c"]
+        if values.is_floating_point():
+            raise PositionError(
+                f"position model {self.name!r} needs an integer per unit, the number of its segment; "
+                f"{self.encodings[0]!r} gives {values.dtype} numbers; give the structures features of integers"
+            )
+        if torch.compiler.is_compiling():  # no number may be looked at while a graph is traced
+            return values
+        least, most = int(values.min()), int(values.max())
+        if least < 0 or most >= count:
+            raise PositionError(
+                f"position model {self.name!r} has segments 0..{count - 1}, this batch has {least}..{most}; "
+                f"number them from 0, and build it with 'segments' {most + 1} or more"
+            )
+        return values
+
+
+class SegmentInput(SegmentModel, name="segment-input"):
+    """Segments as learned vectors added to the units (Devlin et al. 2019).
+
+    x_i + E[S(i)]: E is a learned table (c, d), S(i) the segment of unit i, c the number of segments.
+
+    (Devlin et al. 2019, section 3, "input representation".) It starts from N(0, 0.02), as in BERT. Chen et al. 2021
+    compare it with attention among segments, ``segment-bias``. Padding counts as segment 0.
+    """
+
     spec = Spec(
         "devlin2019", "sequence", Cells("R", "APE", learnable=True, recurring=False, unbound=False, params="c*d")
     )
 
     def __init__(self, dims: Dims, encoding: Encoding = Feature("segment", missing=0), segments: int = 2) -> None:
-        super().__init__(dims, [of_arity(self.name, encoding, 1)], c=segments)
+        super().__init__(dims, encoding, segments)
         self.table = nn.Parameter(torch.randn(segments, dims.width) * 0.02)
 
     def inputs(self, x: Tensor, prepared: Positions) -> Tensor:
-        (encoding,) = self.encodings
-        return x + self.table[segments_of(self.name, encoding, prepared.queries(encoding), len(self.table))]
+        return x + self.table[self.segments(prepared.queries(self.encodings[0]))]
 
 
-class SegmentBias(PositionModel, name="segment-bias"):
+class SegmentBias(SegmentModel, name="segment-bias"):
     """Attention among segments, as a scalar per pair of them (Chen et al. 2021).
 
     s_ij += E_S[S(i), S(j)], outside the scale: a learned table (c, c) per head and layer, c segments.
@@ -340,17 +306,10 @@ class SegmentBias(PositionModel, name="segment-bias"):
     matrix of pairs. Padding counts as segment 0.
 
     Args:
-        encoding: integers 0, 1, ... per unit; by default the feature "segment" of the nodes, 0 if a node has none.
-        segments: c.
         sharing: ``none`` as in the paper.
-
-    Raises:
-        PositionError: a batch has a segment of ``segments`` or more, or segments are not integers.
     """
 
-    spec = Spec(
-        "chen2021", "sequence", Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="c*c*copies")
-    )
+    spec = Spec("chen2021", "sequence", BOUND("c*c*copies"))
 
     def __init__(
         self,
@@ -359,15 +318,14 @@ class SegmentBias(PositionModel, name="segment-bias"):
         segments: int = 2,
         sharing: Sharing = "none",
     ) -> None:
-        super().__init__(dims, [of_arity(self.name, encoding, 1)], c=segments, copies=Table.copies(sharing, dims))
-        self.segments = segments
+        super().__init__(dims, encoding, segments)
+        self.sizes = {"c": segments, "copies": Table.copies(sharing, dims)}
         self.table = Table(dims, segments, sharing, width=segments)
 
     def prepare(self, positions: Positions) -> tuple[Tensor, Tensor]:
         """The segments of the queries (b, n), and those of the keys as unit vectors (b, m, c)."""
-        (encoding,) = self.encodings
-        of_keys = segments_of(self.name, encoding, positions[encoding], self.segments)
-        return positions.queries(encoding), functional.one_hot(of_keys, self.segments)
+        of_keys = self.segments(positions[self.encodings[0]])
+        return positions.queries(self.encodings[0]), functional.one_hot(of_keys, self.sizes["c"])
 
     def terms(self, prepared: tuple[Tensor, Tensor], site: Site) -> Terms:
         of_queries, of_keys = prepared
@@ -513,11 +471,10 @@ class FloaterModel(UnitModel):
     """q_t + p_q(t), k_t + p_k(t), v_t + p_v(t) in every layer, p the path of a differential equation.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: integers 0, 1, ... per unit.
 
     Raises:
-        PositionError: the encoding gives something else.
+        PositionError: a batch has other numbers.
     """
 
     def __init__(self, dims: Dims, encoding: Encoding = Order()) -> None:
@@ -602,7 +559,7 @@ class FLOATERInput(UnitModel, name="floater-input"):
         layers: n, how many layers, from the first, are given positions; None for all.
 
     Raises:
-        PositionError: the encoding gives something else, or there are not as many layers.
+        PositionError: a batch has other numbers, or there are not as many layers.
     """
 
     spec = Spec(

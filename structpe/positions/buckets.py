@@ -22,17 +22,7 @@ from structpe.positions.checks import of_all_pairs
 from structpe.positions.tables import BOUND, PairModel, PairTable, Rows, Sharing, Table
 from structpe.terms import Lookup, Terms
 
-__all__ = [
-    "T5",
-    "BucketBias",
-    "Buckets",
-    "GLMGlobal",
-    "GLMLocal",
-    "T5Causal",
-    "T5Unshared",
-    "bucket",
-    "log_bucket",
-]
+__all__ = ["T5", "BucketBias", "Buckets", "GLMGlobal", "GLMLocal", "T5Causal", "T5Unshared", "bucket", "log_bucket"]
 
 TABLE1 = BOUND("(2*t-1)*h")
 
@@ -75,15 +65,12 @@ class BucketBias(PairTable):
     """s_ij += b[bucket(r_ij)], one learned scalar per head and bucket.
 
     Args:
-        dims: sizes of the Transformer.
-        encoding: signed integers per pair.
         num_buckets: B, an even number of 4 or more.
         max_distance: D, above the distances with a bucket of their own; from here on all share the last bucket.
         sharing: ``layer-wise`` as in T5.
 
     Raises:
-        PositionError: other buckets, a ``max_distance`` that is not above those with one distance, or an encoding that
-            does not give one integer per pair.
+        PositionError: other buckets, or a ``max_distance`` that is not above the distances with a bucket of their own.
     """
 
     bidirectional: ClassVar[bool] = True
@@ -161,11 +148,7 @@ class T5(BucketBias, name="t5"):
     """
 
     spec = Spec(
-        "raffel2020",
-        "sequence",
-        BOUND("R*copies"),
-        table1=TABLE1,
-        note="the code has a row per bucket, not per offset",
+        "raffel2020", "sequence", BOUND("R*copies"), table1=TABLE1, note="the code has a row per bucket, not per offset"
     )
 
 
@@ -189,11 +172,7 @@ class T5Causal(BucketBias, name="t5-causal"):
     """
 
     spec = Spec(
-        "raffel2020",
-        "sequence",
-        BOUND("R*copies"),
-        table1=TABLE1,
-        note="the code has a row per bucket, not per offset",
+        "raffel2020", "sequence", BOUND("R*copies"), table1=TABLE1, note="the code has a row per bucket, not per offset"
     )
     bidirectional = False
 
@@ -273,8 +252,8 @@ class GLMLocal(PairModel, name="glm-local"):
         sharing: ``layer-wise`` as in T5.
 
     Raises:
-        PositionError: other buckets, a ``max_distance`` that is not above those with one distance, or an encoding that
-            does not give one integer for each pair.
+        PositionError: other buckets, a ``max_distance`` that is not above the distances with a bucket of their own, or
+            an encoding that lists only some pairs.
     """
 
     spec = Spec("plenz2024", "graph", BOUND("R*copies"))

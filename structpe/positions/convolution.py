@@ -15,14 +15,7 @@ from structpe.positions import Dims, Positions, Site, Spec
 from structpe.positions.tables import BOUND, PairRows, PairTable, Sharing, Table, clipped_rows, is_plain
 from structpe.terms import Lookup, Terms
 
-__all__ = [
-    "Composite",
-    "Convolution",
-    "ConvolutionDynamic",
-    "ConvolutionDynamicKey",
-    "Filters",
-    "backwards",
-]
+__all__ = ["Composite", "Convolution", "ConvolutionDynamic", "ConvolutionDynamicKey", "Filters", "backwards"]
 
 
 def backwards(values: Tensor) -> Tensor:
@@ -64,8 +57,6 @@ class Filters(PairTable):
     """A learned vector W[clip(r_ij, -m, m)] (d_h) for each pair, from U(-w, w) at first, w = 1/sqrt(2m + 1).
 
     Args:
-        dims: sizes of the Transformer.
-        encoding: signed integers per pair.
         max_distance: m; the kernel is 2m + 1 wide, 17 in the paper's models.
         sharing: ``head-wise``, as in the code.
     """

@@ -24,11 +24,7 @@ from structpe.positions.places import PlacesModel
 from structpe.positions.tables import BOUND, PairModel, Rows
 from structpe.terms import Lookup, Terms
 
-__all__ = [
-    "DeBERTa",
-    "DeBERTaEMD",
-    "DeBERTaV2",
-]
+__all__ = ["DeBERTa", "DeBERTaEMD", "DeBERTaV2"]
 
 Interactions: TypeAlias = tuple[Literal["c2p", "p2c"], ...]
 TABLE1 = Cells("B", "both", learnable=True, recurring=True, unbound=False, params="3*t*d")
@@ -174,7 +170,6 @@ class DeBERTaV2(Block, name="deberta-v2"):
     from N(0, 0.02).
 
     Args:
-        dims: sizes of the Transformer.
         encoding: signed integers per pair.
         num_buckets: B, 2 or more.
         max_distance: offsets from one less on share the last bucket; above B/2 + 1. None: each offset below B has a

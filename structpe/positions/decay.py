@@ -57,13 +57,8 @@ def slopes(heads: int) -> Tensor:
 class DistanceModel(PairModel):
     """A model of the distance |r_ij| of two units.
 
-    Args:
-        dims: sizes of the Transformer.
-        encoding: signed integers per pair.
-
     Raises:
-        PositionError: the encoding does not give one integer per pair, or a batch has a pair without a path, and the
-            encoding has no limit.
+        PositionError: a batch has a pair without a path, and the encoding has no limit.
     """
 
     def prepare(self, positions: Positions) -> Lookup:
@@ -170,7 +165,6 @@ class Bounded(Table):
     """One number per layer and head, from U(0, most), never below 0.01 or above ``greatest``.
 
     Args:
-        dims: sizes of the Transformer.
         sharing: which layers and heads have the same number.
         most: of the numbers that it starts from.
         greatest: upper bound; None for no bound.
@@ -193,8 +187,6 @@ class BoundedDecay(DistanceModel):
     """A bias that falls with distance, whose learned numbers are :class:`Bounded`.
 
     Args:
-        dims: sizes of the Transformer.
-        encoding: signed integers per pair.
         sharing: ``layer-wise`` as in the code: each head has its numbers, for all layers.
     """
 
@@ -320,12 +312,7 @@ class FIRE(UnitModel, name="fire"):
     )
 
     def __init__(
-        self,
-        dims: Dims,
-        encoding: Encoding = Order(),
-        hidden: int = 32,
-        threshold: float = 512.0,
-        shared: bool = False,
+        self, dims: Dims, encoding: Encoding = Order(), hidden: int = 32, threshold: float = 512.0, shared: bool = False
     ) -> None:
         super().__init__(dims, encoding)
         copies = 1 if shared else dims.layers
@@ -370,7 +357,7 @@ class Gradformer(PairModel, name="gradformer"):
         slope: of f below 0.
 
     Raises:
-        PositionError: an encoding without one number for each pair, or another gamma.
+        PositionError: another gamma.
     """
 
     spec = Spec(

@@ -37,7 +37,6 @@ class UnitModel(PositionModel):
     """A model of one number of each unit: its place in a text, its depth in a tree, ...
 
     Args:
-        dims: sizes of the Transformer.
         encoding: one number per unit.
 
     Raises:
@@ -94,7 +93,6 @@ class PlacesModel(PositionModel):
     """A model whose tables have a row for each place below ``max_length``.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: integers 0, 1, ... per unit.
         max_length: t_max, number of places.
         sizes: values of the symbols of the formula of parameters.
@@ -230,7 +228,6 @@ class GridTable(PositionModel):
     """x_u + E[row of the place of u]: a learned vector for each place of a grid, and the first row for other units.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: coordinates per unit.
         shape: of the grid.
         axes: how many there are.

@@ -18,12 +18,7 @@ from structpe.positions.checks import numbers, of_arity, offsets
 from structpe.positions.tables import Sharing, Table, clipped_rows, vector_table
 from structpe.terms import Lookup, Terms
 
-__all__ = [
-    "RNN",
-    "RR",
-    "TextReader",
-    "Texts",
-]
+__all__ = ["RNN", "RR", "TextReader", "Texts"]
 
 
 @dataclass(frozen=True, eq=False)

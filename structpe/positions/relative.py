@@ -65,14 +65,10 @@ class SpanTable(PairTable):
     t_max - 1 places ahead. Rows of code points follow.
 
     Args:
-        dims: sizes of the Transformer.
-        encoding: signed integers per pair.
-        max_length: t_max; nothing is clipped, an offset of this or more, either way, is an error.
-        sharing: which layers and heads have the same numbers.
+        max_length: t_max; offsets are less, either way.
 
     Raises:
-        PositionError: the encoding does not give one integer per pair, or a batch has an offset of ``max_length`` or
-            more.
+        PositionError: a batch has an offset of ``max_length`` or more, either way.
     """
 
     signed: ClassVar[bool] = True
@@ -136,9 +132,6 @@ class HuangModel(SpanTable):
     """A number or a vector of each offset, in one of the methods of Huang et al. (2020).
 
     Args:
-        dims: sizes of the Transformer.
-        encoding: signed integers per pair.
-        max_length: t_max; nothing is clipped, an offset of this or more, either way, is an error.
         sharing: ``head-wise``, a table per layer for all heads, as in the authors' code of method 4.
     """
 

@@ -103,7 +103,6 @@ class UniversalModel(PositionModel):
     """x_t + P_t and a vector of the step before every layer, P_t = cat[sin(t omega_i), cos(t omega_i)].
 
     Args:
-        dims: sizes of the Transformer.
         encoding: t, one number per unit.
         start: whether places are counted from 0 at each step, or in training from a place drawn at random, or from
             floor(L l / steps) in step l.
@@ -231,7 +230,6 @@ class XLPE(PositionModel, name="xl-pe"):
     which some heads use the one and some the other.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: t, one number per unit.
         reordered: t', one number per unit.
 
@@ -337,7 +335,6 @@ class LengthAware(PositionModel):
     """x_t + P_t, P the sinusoids of the place t and of the length l that the text will have.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: t = 0, 1, ..., one number per unit.
         length: l, one number per unit: the length that the text will have. By default it is the number of units; a
             decoder needs it as input: give the nodes a feature and use ``length=Feature("length")``.

@@ -241,13 +241,12 @@ class FilteredModel(UnitModel):
     """Codes of places that are filtered noise, multiplied with queries and keys.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: whole numbers 0, 1, ... per unit.
         realisations: R.
         width: K, of a filter.
 
     Raises:
-        PositionError: the encoding is of pairs, or gives a vector per unit, or other numbers.
+        PositionError: a batch has other numbers.
     """
 
     def __init__(self, dims: Dims, encoding: Encoding = Order(), realisations: int = 256, width: int = 200) -> None:
@@ -393,8 +392,6 @@ class SineModel(UnitModel):
     """Codes of places that are sums of sines with random weights, multiplied with queries and keys.
 
     Args:
-        dims: sizes of the Transformer.
-        encoding: one number per unit.
         realisations: R.
         sines: K.
     """

@@ -193,8 +193,7 @@ class PairModel(PositionModel):
     """A model of one number for each pair of units: its offset, its distance, or the value of another encoding.
 
     Args:
-        dims: sizes of the Transformer.
-        encoding: signed integers per pair.
+        encoding: r_ij, signed integers per pair: s - t, key minus query, or any other.
 
     Raises:
         PositionError: the encoding is not of pairs, or does not give one integer per pair.
@@ -213,8 +212,6 @@ class PairRows(PairModel):
     """Finds the row of a table for each pair; subclasses have the tables and define where the entries act.
 
     Args:
-        dims: sizes of the Transformer.
-        encoding: signed integers per pair.
         rows: the rule of the rows.
         sharing: which layers and heads have the same numbers.
     """
@@ -233,10 +230,6 @@ class PairTable(PairRows):
     """s_ij += b[row(r_ij)]: b (R, h) is a learned table of each layer, r_ij the value of the pair.
 
     Args:
-        dims: sizes of the Transformer.
-        encoding: signed integers per pair.
-        rows: the rule of the rows.
-        sharing: which layers and heads have the same numbers.
         width: width of each entry, for subclasses that add vectors; None for scalars.
         std: deviation of the normal distribution that the entries start from.
     """
@@ -267,9 +260,6 @@ class KeyValueTables(PairRows):
     """s_ij = q_i.(k_j + K[row(r_ij)]) / sqrt(d_h),  o_i = sum_j w_ij (v_j + V[row(r_ij)]): K, V (R, d_h) are learned.
 
     Args:
-        dims: sizes of the Transformer.
-        encoding: signed integers per pair.
-        rows: the rule of the rows.
         sharing: which layers and heads have the same vectors.
         std: deviation of the normal distribution that the entries start from; None for Glorot's.
     """
@@ -349,7 +339,6 @@ class PairNetwork(PositionModel):
     """s_ij += phi(x_ij) of the head, the same for all layers: phi runs once per distinct value.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: of pairs.
         vectors: whether a pair may have several numbers.
         sizes: of the symbols of the formula of parameters; K is the number of columns of :meth:`network`'s input.

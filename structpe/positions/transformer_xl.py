@@ -24,25 +24,14 @@ from structpe.positions.sinusoids import halves, interleaved, timing
 from structpe.positions.tables import BOUND, UNBOUND, PairModel, Rows
 from structpe.terms import Lookup, Terms
 
-__all__ = [
-    "TENER",
-    "AllPairs",
-    "TENERModel",
-    "TENERSurvey",
-    "TransformerXL",
-    "TransformerXLLearnable",
-]
+__all__ = ["TENER", "AllPairs", "TENERModel", "TENERSurvey", "TransformerXL", "TransformerXLLearnable"]
 
 
 class AllPairs(PairModel):
     """A model of an offset for each pair of units.
 
-    Args:
-        dims: sizes of the Transformer.
-        encoding: signed integers per pair.
-
     Raises:
-        PositionError: the encoding does not give one integer for each pair.
+        PositionError: the encoding lists only some pairs.
     """
 
     def __init__(self, dims: Dims, encoding: Encoding = Offset()) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -16,15 +17,11 @@ from structpe.positions.places import PlaceRows, PlacesModel, at_places
 from structpe.positions.tables import Rows, Sharing, Table
 from structpe.terms import Factor, Lookup, Projection, Terms
 
-__all__ = [
-    "DIETAbsolute",
-    "DIETAbsoluteLinear",
-    "TUPEAbsolute",
-    "TUPERelative",
-    "Untied",
-]
+__all__ = ["AbsScalar", "DIETAbsolute", "DIETAbsoluteLinear", "PlaceProduct", "TUPEAbsolute", "TUPERelative", "Untied"]
 
 
+LEARNED = partial(Cells, "A", "MAM", True, True, False)
+"""Absolute, in attention, learned, recurring, bound; takes the formula of parameters."""
 TABLE1 = Cells("B", "MAM", learnable=True, recurring=False, unbound=False, params="2*d*d + t*(d + 2)")
 
 
@@ -98,7 +95,7 @@ class TUPEAbsolute(PositionModel, name="tupe-a"):
     spec = Spec(
         "ke2021",
         "sequence",
-        Cells("A", "MAM", learnable=True, recurring=True, unbound=False, params="(t + 1)*d + 2*(d*d + d) + 2*d"),
+        LEARNED("(t + 1)*d + 2*(d*d + d) + 2*d"),
         table1=TABLE1,
         note="the row of Table 1 is 'tupe-r'; in the code every layer has the term, with a LayerNorm and biases",
     )
@@ -192,28 +189,13 @@ class TUPERelative(PositionModel, name="tupe-r"):
         return Lookup(torch.cat([table, as_key, as_query]), torch.cat([rows, own], dim=1), index)
 
 
-class DIETAbsolute(PlacesModel, name="diet-abs"):
-    """A product of absolute places in the attention of each head (Chen et al. 2021, DIET-ABS).
-
-    s_ij += P_Q[i] . P_K[j], outside the scale; P_Q and P_K are learned tables (t_max, r) per head and layer.
-
-    (Chen et al. 2021, section 3.1, eq. 1; no code by the authors is known.) The rank r is free: at r = t_max any matrix
-    of places can be learned, ``diet-rel`` among them. The paper scales q.k by 1/sqrt(d) as printed; as in the BERT that
-    it changes, d is the width of a head here. Its E_S, the attention among segments, is a separate model,
-    ``segment-bias``: DIET-ABS as in eq. 1 is the sum of both.
-
-    The term is a :class:`Factor`: it lengthens the head by r channels and needs no matrix of scores. The paper keeps
-    P_Q P_K^T between batches at inference instead; here this is not needed, because rows in reading order are a view of
-    the tables.
+class PlaceProduct(PlacesModel):
+    """s_ij += a product of vectors (r) of the places i and j: a :class:`Factor`, which lengthens a head by r channels.
 
     Args:
-        rank: r; None for the width of a head, the paper's default.
-        sharing: ``none`` is the default of the paper, ``layer-wise`` what it recommends.
+        rank: r; None for the width of a head, as in the paper.
+        sharing: which layers and heads have the same tables; ``none`` is the default of the paper.
     """
-
-    spec = Spec(
-        "chen2021", "sequence", Cells("A", "MAM", learnable=True, recurring=True, unbound=False, params="2*t*r*copies")
-    )
 
     def __init__(
         self,
@@ -223,9 +205,67 @@ class DIETAbsolute(PlacesModel, name="diet-abs"):
         rank: int | None = None,
         sharing: Sharing = "none",
     ) -> None:
-        width = dims.head if rank is None else rank
-        super().__init__(dims, encoding, max_length, t=max_length, r=width, copies=Table.copies(sharing, dims))
-        self.queries, self.keys = (Table(dims, max_length, sharing, width) for _ in range(2))
+        super().__init__(dims, encoding, max_length)
+        self.rank = dims.head if rank is None else rank
+        self.sizes = {"t": max_length, "r": self.rank, "copies": Table.copies(sharing, dims)}
+
+
+class AbsScalar(PlaceProduct, name="abs-scalar"):
+    """A product of absolute places in the attention of each head, from one table (Chen et al. 2021, ABS-SCALAR).
+
+    s_ij += P[i] . P[j], outside the scale; P is a learned table (t_max, r) per head and layer.
+
+    (Chen et al. 2021, the first version of their paper, section 2.4, eq. 7; no code by the authors is known.) The term
+    is symmetric: it does not distinguish "ahead" and "behind", and the product of a place with itself is never
+    negative. The published version has two tables instead: ``diet-abs``. The S of eq. 7, the attention among segments,
+    is ``segment-bias``.
+    """
+
+    spec = Spec("chen2021demystifying", "sequence", LEARNED("t*r*copies"))
+
+    def __init__(
+        self,
+        dims: Dims,
+        encoding: Encoding = Order(),
+        max_length: int = 512,
+        rank: int | None = None,
+        sharing: Sharing = "none",
+    ) -> None:
+        super().__init__(dims, encoding, max_length, rank, sharing)
+        self.table = Table(dims, max_length, sharing, self.rank)
+
+    def terms(self, prepared: PlaceRows, site: Site) -> Terms:
+        table = self.table.at(site.layer)
+        left, right = (at_places(table, of, self.dims.heads) for of in (prepared.queries, prepared.keys))
+        return Terms(factors=(Factor(left, right),))
+
+
+class DIETAbsolute(PlaceProduct, name="diet-abs"):
+    """A product of absolute places in the attention of each head (Chen et al. 2021, DIET-ABS).
+
+    s_ij += P_Q[i] . P_K[j], outside the scale; P_Q and P_K are learned tables (t_max, r) per head and layer.
+
+    (Chen et al. 2021, section 3.1, eq. 1; no code by the authors is known.) The rank r is free: at r = t_max any matrix
+    of places can be learned, ``diet-rel`` among them. The paper scales q.k by 1/sqrt(d) as printed; as in the BERT that
+    it changes, d is the width of a head here. It recommends ``layer-wise`` sharing. Its E_S, the attention among
+    segments, is a separate model, ``segment-bias``: DIET-ABS as in eq. 1 is the sum of both.
+
+    The paper keeps P_Q P_K^T between batches at inference; here this is not needed, because rows in reading order are a
+    view of the tables.
+    """
+
+    spec = Spec("chen2021", "sequence", LEARNED("2*t*r*copies"))
+
+    def __init__(
+        self,
+        dims: Dims,
+        encoding: Encoding = Order(),
+        max_length: int = 512,
+        rank: int | None = None,
+        sharing: Sharing = "none",
+    ) -> None:
+        super().__init__(dims, encoding, max_length, rank, sharing)
+        self.queries, self.keys = (Table(dims, max_length, sharing, self.rank) for _ in range(2))
 
     def terms(self, prepared: PlaceRows, site: Site) -> Terms:
         left = at_places(self.queries.at(site.layer), prepared.queries, self.dims.heads)
@@ -233,7 +273,7 @@ class DIETAbsolute(PlacesModel, name="diet-abs"):
         return Terms(factors=(Factor(left, right),))
 
 
-class DIETAbsoluteLinear(PlacesModel, name="diet-abs-lin"):
+class DIETAbsoluteLinear(PlaceProduct, name="diet-abs-lin"):
     """Absolute places in the attention of Linformer (Chen et al. 2021, DIET-ABS-LIN).
 
     s_ic = q_i . k'_c / sqrt(d_h) + P_Q[i] . P_K[c],  o_i = sum_c softmax_c(s_ic) v'_c,  k' = E k,  v' = F v.
@@ -250,7 +290,6 @@ class DIETAbsoluteLinear(PlacesModel, name="diet-abs-lin"):
 
     Args:
         mixtures: c; 32 at 128 places and 256 at 512 in the paper.
-        rank: r; None for the width of a head.
         sharing: of P_Q and P_K.
         mixing: which layers and heads have the same E and F.
     """
@@ -258,7 +297,7 @@ class DIETAbsoluteLinear(PlacesModel, name="diet-abs-lin"):
     spec = Spec(
         "chen2021",
         "sequence",
-        Cells("A", "MAM", learnable=True, recurring=True, unbound=False, params="(t + c)*r*copies + 2*c*t*mixers"),
+        LEARNED("(t + c)*r*copies + 2*c*t*mixers"),
     )
 
     def __init__(
@@ -271,21 +310,19 @@ class DIETAbsoluteLinear(PlacesModel, name="diet-abs-lin"):
         sharing: Sharing = "none",
         mixing: Sharing = "head-wise",
     ) -> None:
-        width = dims.head if rank is None else rank
-        copies, mixers = Table.copies(sharing, dims), Table.copies(mixing, dims)
-        super().__init__(dims, encoding, max_length, t=max_length, c=mixtures, r=width, copies=copies, mixers=mixers)
-        self.queries = Table(dims, max_length, sharing, width)
-        self.keys = Table(dims, mixtures, sharing, width)
+        super().__init__(dims, encoding, max_length, rank, sharing)
+        self.sizes |= {"c": mixtures, "mixers": Table.copies(mixing, dims)}
+        self.queries = Table(dims, max_length, sharing, self.rank)
+        self.keys = Table(dims, mixtures, sharing, self.rank)
         glorot = math.sqrt(2 / (mixtures + max_length))
         self.of_keys, self.of_values = (Table(dims, max_length, mixing, mixtures, std=glorot) for _ in range(2))
 
     def terms(self, prepared: PlaceRows, site: Site) -> Terms:
-        def rows(table: Table, places: Tensor | slice) -> Tensor:
-            return at_places(table.at(site.layer), places, self.dims.heads)
-
-        mixers = (rows(table, prepared.keys).transpose(-1, -2) for table in (self.of_keys, self.of_values))
-        factor = Factor(rows(self.queries, prepared.queries), rows(self.keys, slice(None)))
-        return Terms(factors=(factor,), projection=Projection(*mixers))
+        heads = self.dims.heads
+        left = at_places(self.queries.at(site.layer), prepared.queries, heads)
+        right = at_places(self.keys.at(site.layer), slice(None), heads)
+        mixers = (at_places(of.at(site.layer), prepared.keys, heads).mT for of in (self.of_keys, self.of_values))
+        return Terms(factors=(Factor(left, right),), projection=Projection(*mixers))
 
     @property
     def causal(self) -> bool:

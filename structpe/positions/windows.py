@@ -18,14 +18,7 @@ from structpe.positions.checks import clipped, numbers, of_arity, of_listed_pair
 from structpe.positions.places import UnitModel, check_shape, counts
 from structpe.terms import SparsePairs, Terms
 
-__all__ = [
-    "DiSAN",
-    "DiSANBlock",
-    "Exphormer",
-    "SlidingWindow",
-    "SwinWindows",
-    "visible",
-]
+__all__ = ["DiSAN", "DiSANBlock", "Exphormer", "SlidingWindow", "SwinWindows", "visible"]
 
 
 def visible(direction: str, queries: Tensor, keys: Tensor) -> Tensor:
