@@ -21,7 +21,7 @@ from structpe.precision import wide
 from structpe.terms import Lookup, SparsePairs, Terms
 
 __all__ = [
-    "Filtered",
+    "FilterCodes",
     "FilteredModel",
     "Normals",
     "Randomised",
@@ -205,7 +205,7 @@ class Units:
 
 
 @dataclass(frozen=True, eq=False)
-class Filtered:
+class FilterCodes:
     """Codes of the P places of a batch; all units at a place are coded by one product.
 
     Attributes:
@@ -224,7 +224,7 @@ class Filtered:
         """From width d_h to width R."""
         return _coded(q, self.of_queries, self.queries), _coded(k, self.of_keys, self.keys)
 
-    def gated(self, gate: Tensor, dry: Tensor) -> Filtered:
+    def gated(self, gate: Tensor, dry: Tensor) -> FilterCodes:
         """sqrt(1 - g) of these codes and sqrt(g) / (R d_h)^(1/4) of a noise that is the same at all places.
 
         Args:
@@ -237,7 +237,18 @@ class Filtered:
         return replace(self, of_queries=self.of_queries * wet + constant, of_keys=self.of_keys * wet + constant)
 
 
-class FilteredModel(UnitModel):
+class CodedModel(UnitModel):
+    """Random codes of places, multiplied with queries and keys: vectors of width R, which give the score on average.
+
+    It widens queries and keys: do not add it to another model that maps them. In training the noise is drawn for each
+    batch, in evaluation, where the authors' code draws too, it is fixed.
+    """
+
+    def terms(self, prepared: FilterCodes | SineCodes, site: Site) -> Terms:
+        return Terms(maps=(prepared.map,))
+
+
+class FilteredModel(CodedModel):
     """Codes of places that are filtered noise, multiplied with queries and keys.
 
     Args:
@@ -257,7 +268,7 @@ class FilteredModel(UnitModel):
         self.of_queries = nn.Parameter(torch.rand(dims.width, width) * math.sqrt(2 / width))
         self.realisations, self.fixed = realisations, Normals(realisations, dims.width)
 
-    def prepare(self, positions: Positions) -> Filtered:
+    def prepare(self, positions: Positions) -> FilterCodes:
         """The codes of the batch, for all layers."""
         _, places = self.places(positions)
         if places.is_floating_point() or int(places.min()) < 0:
@@ -267,7 +278,7 @@ class FilteredModel(UnitModel):
             )
         return self.filtered(positions, self._draw(int(places.max()) + self.of_keys.shape[1]))
 
-    def filtered(self, positions: Positions, noise: Tensor) -> Filtered:
+    def filtered(self, positions: Positions, noise: Tensor) -> FilterCodes:
         """The same with a given noise (R, d, P + K - 1) for P places.
 
         Filters are cross-correlated with it, and the result is divided by (R d_h)^(1/4).
@@ -278,7 +289,7 @@ class FilteredModel(UnitModel):
         codes = [correlated(noise, filters / scale) for filters in (self.of_queries, self.of_keys)]
         each = [made.transpose(0, 1).view(count, dims.heads, dims.head, -1) for made in codes]
         who = [p if isinstance(p, slice) else Units.of(p, count) for p in (places.queries, places.keys)]
-        return Filtered(each[0], each[1], who[0], who[1])
+        return FilterCodes(each[0], each[1], who[0], who[1])
 
     def _draw(self, count: int) -> Tensor:
         like = self.of_keys
@@ -388,7 +399,7 @@ class Sines(nn.Module):
         return waves(queries, starts[:, None]), waves(keys, 0.0)
 
 
-class SineModel(UnitModel):
+class SineModel(CodedModel):
     """Codes of places that are sums of sines with random weights, multiplied with queries and keys.
 
     Args:
@@ -454,9 +465,6 @@ class SPESine(SineModel, name="spe-sine"):
         note="relative on average over draws, and exactly so in evaluation with enough realisations",
     )
 
-    def terms(self, prepared: SineCodes, site: Site) -> Terms:
-        return Terms(maps=(prepared.map,))
-
 
 class SPEConv(FilteredModel, name="spe-conv"):
     """Stochastic position encoding by filters (Liutkus et al. 2021, convSPE).
@@ -486,9 +494,6 @@ class SPEConv(FilteredModel, name="spe-conv"):
         not_compiled=DRAWS,
         not_exported=DRAWS,
     )
-
-    def terms(self, prepared: Filtered, site: Site) -> Terms:
-        return Terms(maps=(prepared.map,))
 
 
 class SPEGated(SineModel, name="spe-gated"):
@@ -557,10 +562,10 @@ class SPEConvGated(FilteredModel, name="spe-conv-gated"):
         self.gates = nn.Parameter(torch.randn(dims.layers, dims.heads, dims.head))
         self.fixed_dry = orthogonal(dims.heads, dims.head, realisations)
 
-    def terms(self, prepared: Filtered, site: Site) -> Terms:
+    def terms(self, prepared: FilterCodes, site: Site) -> Terms:
         dry = self.fixed_dry.to(self.gates)
         return Terms(maps=(self.gated(prepared, site.layer, torch.randn_like(dry) if self.training else dry).map,))
 
-    def gated(self, codes: Filtered, layer: int, dry: Tensor) -> Filtered:
+    def gated(self, codes: FilterCodes, layer: int, dry: Tensor) -> FilterCodes:
         """The codes as a layer has them, with a given noise (h, d_h, R) that is the same at all places."""
         return codes.gated(torch.sigmoid(self.gates[layer]), dry)
