@@ -16,8 +16,9 @@ def inherited(cls: type) -> list[str]:
     """The lines of the docstring of a class; ``Args`` and ``Raises`` have what is said only in its bases, too."""
     taken = list(inspect.signature(cls.__init__).parameters)
     docs = [inspect.cleandoc(base.__doc__).split("\n") for base in cls.__mro__ if vars(base).get("__doc__")]
-    args, raised = ({k: v for doc in reversed(docs) for k, v in entries(doc, s).items()} for s in ("Args", "Raises"))
+    args = {name: lines for doc in reversed(docs) for name, lines in entries(doc, "Args").items()}
     args = {name: args[name] for name in taken if name in args}
+    raised = {"\n".join(lines): lines for doc in docs for lines in entries(doc, "Raises").values()}
     return with_section(with_section(docs[0], "Args", args), "Raises", raised)
 
 

@@ -139,7 +139,8 @@ def take_t5(position: PositionModel, model: Any, stack: Literal["encoder", "deco
         PositionError: the model has no such table, or the position model other buckets or heads.
     """
     rows, table = getattr(position, "rows", None), getattr(position, "table", None)
-    if not isinstance(rows, Buckets) or not isinstance(table, Table) or table.weight.ndim != 3:
+    buckets = getattr(rows, "rule", None)
+    if not isinstance(buckets, Buckets) or not isinstance(table, Table) or table.weight.ndim != 3:
         raise PositionError(
             f"position model {position.name!r} has no table of T5's buckets; those with one are t5, t5-unshared, "
             f"t5-causal, glm-local and glm-global"
@@ -149,17 +150,17 @@ def take_t5(position: PositionModel, model: Any, stack: Literal["encoder", "deco
     except AttributeError:
         raise PositionError(f"{type(model).__name__} has no table of relative biases in its {stack}") from None
     theirs = (model.config.relative_attention_num_buckets, model.config.relative_attention_max_distance)
-    if (rows.count, rows.max_distance, rows.bidirectional) != (*theirs, stack == "encoder"):
+    if (buckets.count, buckets.max_distance, buckets.bidirectional) != (*theirs, stack == "encoder"):
         raise PositionError(
             f"T5's {stack} has {theirs[0]} buckets and max_distance {theirs[1]}, "
-            f"{'two' if stack == 'encoder' else 'one'}-way; position model {position.name!r} has {rows.count} and "
-            f"{rows.max_distance}; build it with these"
+            f"{'two' if stack == 'encoder' else 'one'}-way; position model {position.name!r} has {buckets.count} and "
+            f"{buckets.max_distance}; build it with these"
         )
     if table.weight.shape[-1] != own.shape[1]:
         raise PositionError(f"T5 has {own.shape[1]} heads, the table of the position model {table.weight.shape[-1]}")
     if own.is_meta:  # a model without numbers, of which only the form is looked at
         return position
     with torch.no_grad():
-        table.weight[:, : rows.count] = own.to(table.weight)
-        table.weight[:, rows.count :] = table.weight[:, rows.count - 1 : rows.count]
+        table.weight[:, : buckets.count] = own.to(table.weight)
+        table.weight[:, buckets.count :] = table.weight[:, buckets.count - 1 : buckets.count]
     return position

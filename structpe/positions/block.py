@@ -200,7 +200,6 @@ class CachedBlock(Block, ABC):
     """Attention with projections of its own, over queries that are the last n of m keys.
 
     Args:
-        dims: sizes of the Transformer.
         encodings: the encodings that it needs.
         bias: whether its four projections have biases, as those of other layers have.
         sizes: see :class:`PositionModel`.

@@ -20,13 +20,7 @@ from structpe.positions.checks import of_arity
 from structpe.precision import exactly, widened
 from structpe.terms import Lookup, SparsePairs
 
-__all__ = [
-    "DAPE",
-    "DAPEV2",
-    "KERPLE",
-    "Bias",
-    "ScoreModel",
-]
+__all__ = ["DAPE", "DAPEV2", "KERPLE", "Bias", "ScoreModel"]
 
 
 Bias: TypeAlias = str | dict[str, Any]
@@ -39,10 +33,8 @@ class ScoreModel(CachedBlock):
     """s + b + f(s, b) for the scaled scores s and the biases b of a position model; a variant defines f.
 
     Args:
-        dims: sizes of the Transformer.
         bias: the position model that gives b.
         encodings: further ones.
-        sizes: see :class:`PositionModel`.
     """
 
     def __init__(self, dims: Dims, bias: Bias, encodings: Sequence[Encoding] = (), **sizes: int) -> None:
@@ -105,7 +97,6 @@ class DAPE(ScoreModel, name="dape"):
     It takes 2h + w numbers per pair. A decoder keeps keys and values, and may use it if it may use the other model.
 
     Args:
-        dims: sizes of the Transformer.
         bias: name of the position model that gives b, or a mapping with its options.
         hidden: w.
 
@@ -118,12 +109,7 @@ class DAPE(ScoreModel, name="dape"):
         "zheng2024",
         "sequence",
         Cells(
-            "R",
-            "MAM",
-            learnable=True,
-            recurring=True,
-            unbound=True,
-            params="inner + (4*(d*d + d) + 3*h*w + w + h)*l",
+            "R", "MAM", learnable=True, recurring=True, unbound=True, params="inner + (4*(d*d + d) + 3*h*w + w + h)*l"
         ),
         note="a block counts its projections; inner are those of the model that gives the bias",
     )
@@ -163,7 +149,6 @@ class DAPEV2(ScoreModel, name="dape-v2"):
     the order of ``encoding``.
 
     Args:
-        dims: sizes of the Transformer.
         bias: name of the position model that gives b, or a mapping with its options.
         encoding: one number per unit, by which keys are neighbours.
         hidden: w.
@@ -179,12 +164,7 @@ class DAPEV2(ScoreModel, name="dape-v2"):
         "zheng2024v2",
         "sequence",
         Cells(
-            "B",
-            "MAM",
-            learnable=True,
-            recurring=True,
-            unbound=True,
-            params="inner + (4*(d*d + d) + 3*h*w*k + w + h)*l",
+            "B", "MAM", learnable=True, recurring=True, unbound=True, params="inner + (4*(d*d + d) + 3*h*w*k + w + h)*l"
         ),
         note="a block counts its projections; relative but for filters that reach over the start of a text",
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -28,7 +29,7 @@ from structpe.positions.checks import holds, numbers, of_all_pairs, of_arity, of
 from structpe.positions.networks import GaussianNetwork, bells
 from structpe.positions.path_labels import Edges, check_single_edges, rows_of_pairs, slots_of
 from structpe.positions.row_sums import sum_rows
-from structpe.positions.tables import Rows, is_plain, merged, numbers_and_marks, pair_width
+from structpe.positions.tables import Rows, distance_row, is_plain, merged, numbers_and_marks, pair_width
 from structpe.terms import Lookup, Terms
 
 __all__ = ["Graphormer", "Graphormer3D", "GraphormerGD", "GraphormerGPS", "GraphormerSimple"]
@@ -90,7 +91,7 @@ class Spatial(nn.Module):
         super().__init__()
         self.model, self.distances, self.farthest = model, distances, farthest
         self.encoding, self.virtual = of_all_pairs(model, encoding), of_arity(model, virtual, 1)
-        self.rows = Rows(encoding, distances)
+        self.rows = Rows(encoding, distances, partial(distance_row, most=distances - 1))
         self.table = nn.Parameter(torch.randn(self.rows.size, dims.heads) * 0.02)
         self.token = nn.Parameter(torch.randn(dims.heads) * 0.02)
 
@@ -101,7 +102,7 @@ class Spatial(nn.Module):
         none = torch.where(far.table == UNREACHABLE, self.distances, 0)  # units of one node are no distance apart
         distance = torch.where(is_plain(far.table), far.table.abs(), none)
         attends = torch.cat([distance < self.farthest, far.table.new_ones(1, dtype=torch.bool)])
-        rows = self.rows.of(far.table, lambda r: r.abs().clamp(max=self.distances - 1))
+        rows = self.rows.of(far.table)
         whole = torch.cat([rows, rows.new_full((1,), self.rows.size)])
         everywhere = self.with_virtual(Lookup(whole, far.rows, far.index), positions)
         table = torch.cat([self.table, self.token[None]])
@@ -315,7 +316,7 @@ class GraphormerGPS(GraphormerModel, name="graphormer-gps"):
     ) -> None:
         if paths.longer != "cut":
             raise PositionError(
-                f"position model {self.name!r} needs paths that are cut: LabelPath(limit=19), for example; given is "
+                f"position model {self.name!r} needs paths that are cut: LabelPath(max_length=19), for example; given is "
                 f"{paths!r}"
             )
         steps = slots_of(self.name, paths) + 1

@@ -24,7 +24,7 @@ from structpe.positions.checks import check_offsets, holds, indices, numbers, of
 from structpe.positions.networks import BatchNorm
 from structpe.positions.sinusoids import interleaved
 from structpe.positions.spectra import ADJACENCY, UNIT_COUNT, Nodes
-from structpe.positions.tables import PairTable, Sharing, Table, Window, is_plain
+from structpe.positions.tables import PairTable, Sharing, Table, clipped_rows, is_plain
 from structpe.terms import Lookup, Terms
 
 __all__ = ["SAT", "DwivediWL", "Graformer", "GraformerSurvey", "GraphBERT", "GraphBERTSurvey", "SATSubgraph"]
@@ -145,7 +145,7 @@ class GraformerSurvey(PairTable, name="graformer-survey"):
         within: int = 10,
         sharing: Sharing = "none",
     ) -> None:
-        super().__init__(dims, encoding, Window(encoding, max_distance, within), sharing)
+        super().__init__(dims, encoding, clipped_rows(encoding, max_distance, within), sharing)
         nn.init.uniform_(self.table.weight, -1, 1)
 
 

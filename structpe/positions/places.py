@@ -14,12 +14,13 @@ from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
 from structpe.errors import PositionError
 from structpe.positions import Dims, PositionModel, Positions, Sources
-from structpe.positions.checks import holds, indices, of_whole
+from structpe.positions.checks import holds, indices, numbers, of_arity, of_whole
 
 __all__ = [
     "GridTable",
-    "Places",
+    "PlaceRows",
     "PlacesModel",
+    "UnitModel",
     "at_places",
     "check_shape",
     "coordinates",
@@ -32,8 +33,27 @@ __all__ = [
 ]
 
 
+class UnitModel(PositionModel):
+    """A model of one number of each unit: its place in a text, its depth in a tree, ...
+
+    Args:
+        encoding: one number per unit.
+
+    Raises:
+        PositionError: the encoding is of pairs, or gives a vector per unit.
+    """
+
+    def __init__(self, dims: Dims, encoding: Encoding = Order()) -> None:
+        super().__init__(dims, [of_arity(self.name, encoding, 1)])
+
+    def places(self, positions: Positions) -> tuple[Tensor, Tensor]:
+        """The numbers of the queries (b, n) and of the keys (b, m)."""
+        (encoding,) = self.encodings
+        return positions.queries(encoding), numbers(self.name, encoding, positions[encoding])
+
+
 @dataclass(frozen=True, eq=False)
-class Places:
+class PlaceRows:
     """The places of the units of a batch, as they index a table.
 
     Attributes:
@@ -45,7 +65,7 @@ class Places:
     keys: Tensor | slice
 
     @classmethod
-    def of(cls, model: str, encoding: Encoding, positions: Positions, max_length: int) -> Places:
+    def of(cls, model: str, encoding: Encoding, positions: Positions, max_length: int) -> PlaceRows:
         """The places of a batch, none of which is ``max_length`` or more.
 
         Units in reading order have the places 0, 1, ...: rows of a table are then a view of it, the same for the whole
@@ -70,13 +90,16 @@ class Places:
 
 
 class PlacesModel(PositionModel):
-    """A model whose tables have a row for each place below a length.
+    """A model whose tables have a row for each place below ``max_length``.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: integers 0, 1, ... per unit.
-        max_length: t_max.
+        max_length: t_max, number of places.
         sizes: values of the symbols of the formula of parameters.
+
+    Raises:
+        PositionError: the encoding does not give one whole number per unit, or a batch has a place of ``max_length`` or
+            more.
     """
 
     def __init__(self, dims: Dims, encoding: Encoding, max_length: int, **sizes: int) -> None:
@@ -85,7 +108,7 @@ class PlacesModel(PositionModel):
 
     def prepare(self, positions: Positions) -> Any:
         """The places of the batch."""
-        return Places.of(self.name, self.encodings[0], positions, self.max_length)
+        return PlaceRows.of(self.name, self.encodings[0], positions, self.max_length)
 
 
 def _in_order(encoding: Encoding, places: Tensor) -> bool:
@@ -205,7 +228,6 @@ class GridTable(PositionModel):
     """x_u + E[row of the place of u]: a learned vector for each place of a grid, and the first row for other units.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: coordinates per unit.
         shape: of the grid.
         axes: how many there are.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import torch
 from jaxtyping import Float, Int
@@ -15,14 +15,13 @@ from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
 from structpe.errors import PositionError
 from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Sources, Spec, build
-from structpe.positions.checks import numbers, of_arity
-from structpe.positions.places import Places
-from structpe.positions.tables import is_plain
+from structpe.positions.places import PlaceRows, UnitModel
+from structpe.positions.tables import BOUND, UNBOUND, is_plain
 from structpe.precision import wide
 from structpe.terms import Lookup, SparsePairs, Terms
 
 __all__ = [
-    "Filtered",
+    "FilterCodes",
     "FilteredModel",
     "Normals",
     "Randomised",
@@ -30,9 +29,9 @@ __all__ = [
     "SPEConvGated",
     "SPEGated",
     "SPESine",
+    "SineCodes",
     "SineModel",
     "Sines",
-    "Waves",
     "correlated",
     "orthogonal",
 ]
@@ -60,7 +59,6 @@ class Randomised(PositionModel, name="randomised"):
     too. Special values, such as of pairs without a path, stay, and so do places beyond the drawn ones.
 
     Args:
-        dims: sizes of the Transformer.
         model: name of the position model, or a mapping with its options. It must take places up to L.
         max_length: L.
         longest: N, L at most.
@@ -207,7 +205,7 @@ class Units:
 
 
 @dataclass(frozen=True, eq=False)
-class Filtered:
+class FilterCodes:
     """Codes of the P places of a batch; all units at a place are coded by one product.
 
     Attributes:
@@ -226,7 +224,7 @@ class Filtered:
         """From width d_h to width R."""
         return _coded(q, self.of_queries, self.queries), _coded(k, self.of_keys, self.keys)
 
-    def gated(self, gate: Tensor, dry: Tensor) -> Filtered:
+    def gated(self, gate: Tensor, dry: Tensor) -> FilterCodes:
         """sqrt(1 - g) of these codes and sqrt(g) / (R d_h)^(1/4) of a noise that is the same at all places.
 
         Args:
@@ -239,44 +237,59 @@ class Filtered:
         return replace(self, of_queries=self.of_queries * wet + constant, of_keys=self.of_keys * wet + constant)
 
 
-class FilteredModel(PositionModel):
-    """Codes of places that are filtered noise, multiplied with queries and keys."""
+class CodedModel(UnitModel):
+    """Random codes of places, multiplied with queries and keys: vectors of width R, which give the score on average.
+
+    It widens queries and keys: do not add it to another model that maps them. In training the noise is drawn for each
+    batch, in evaluation, where the authors' code draws too, it is fixed.
+    """
+
+    def terms(self, prepared: FilterCodes | SineCodes, site: Site) -> Terms:
+        return Terms(maps=(prepared.map,))
+
+
+class FilteredModel(CodedModel):
+    """Codes of places that are filtered noise, multiplied with queries and keys.
+
+    Args:
+        encoding: whole numbers 0, 1, ... per unit.
+        realisations: R.
+        width: K, of a filter.
+
+    Raises:
+        PositionError: a batch has other numbers.
+    """
 
     def __init__(self, dims: Dims, encoding: Encoding = Order(), realisations: int = 256, width: int = 200) -> None:
-        super().__init__(dims, [of_arity(self.name, encoding, 1)], K=width)
+        super().__init__(dims, encoding)
+        self.sizes = {"K": width}
         # From U(0, sqrt(2 / K)), as in the authors' code.
         self.of_keys = nn.Parameter(torch.rand(dims.width, width) * math.sqrt(2 / width))
         self.of_queries = nn.Parameter(torch.rand(dims.width, width) * math.sqrt(2 / width))
         self.realisations, self.fixed = realisations, Normals(realisations, dims.width)
 
-    def prepare(self, positions: Positions) -> Filtered:
-        """The codes of the batch, for all layers.
-
-        Raises:
-            PositionError: places are not whole numbers from 0 on.
-        """
-        (encoding,) = self.encodings
-        places = numbers(self.name, encoding, positions[encoding])
+    def prepare(self, positions: Positions) -> FilterCodes:
+        """The codes of the batch, for all layers."""
+        _, places = self.places(positions)
         if places.is_floating_point() or int(places.min()) < 0:
             raise PositionError(
-                f"position model {self.name!r} needs whole numbers from 0 on (order, depth, ...); {encoding.name!r} "
-                f"gives others"
+                f"position model {self.name!r} needs whole numbers from 0 on (order, depth, ...); "
+                f"{self.encodings[0].name!r} gives others"
             )
         return self.filtered(positions, self._draw(int(places.max()) + self.of_keys.shape[1]))
 
-    def filtered(self, positions: Positions, noise: Tensor) -> Filtered:
+    def filtered(self, positions: Positions, noise: Tensor) -> FilterCodes:
         """The same with a given noise (R, d, P + K - 1) for P places.
 
         Filters are cross-correlated with it, and the result is divided by (R d_h)^(1/4).
         """
         dims, scale = self.dims, (noise.shape[0] * self.dims.head) ** 0.25
         count = noise.shape[2] - self.of_keys.shape[1] + 1
-        places = Places.of(self.name, self.encodings[0], positions, count)
-
+        places = PlaceRows.of(self.name, self.encodings[0], positions, count)
         codes = [correlated(noise, filters / scale) for filters in (self.of_queries, self.of_keys)]
         each = [made.transpose(0, 1).view(count, dims.heads, dims.head, -1) for made in codes]
         who = [p if isinstance(p, slice) else Units.of(p, count) for p in (places.queries, places.keys)]
-        return Filtered(each[0], each[1], who[0], who[1])
+        return FilterCodes(each[0], each[1], who[0], who[1])
 
     def _draw(self, count: int) -> Tensor:
         like = self.of_keys
@@ -316,7 +329,7 @@ def correlated(noise: Float[Tensor, "R d L"], filters: Float[Tensor, "d K"]) -> 
 
 
 @dataclass(frozen=True, eq=False)
-class Waves:
+class SineCodes:
     """q'_r = sum_dk q_d a_dk z_dkr / (R d_h)^(1/4), and k' in the same way: codes without a tensor of (n, d_h, R).
 
     Attributes:
@@ -339,7 +352,7 @@ class Waves:
 
         return coded(q, self.queries), coded(k, self.keys)
 
-    def gated(self, gate: Tensor, dry: Tensor) -> Waves:
+    def gated(self, gate: Tensor, dry: Tensor) -> SineCodes:
         """sqrt(1 - g) of these waves and sqrt(g) of a noise that is the same at all places: one more wave.
 
         Args:
@@ -351,7 +364,7 @@ class Waves:
             constant = gate.sqrt()[:, None, :, None].expand(*waves.shape[:-1], 1)
             return torch.cat([waves * (1 - gate).sqrt()[:, None, :, None], constant], dim=-1)
 
-        return Waves(mixed(self.queries), mixed(self.keys), torch.cat([self.noise, dry[:, :, None]], dim=2))
+        return SineCodes(mixed(self.queries), mixed(self.keys), torch.cat([self.noise, dry[:, :, None]], dim=2))
 
 
 class Sines(nn.Module):
@@ -386,24 +399,42 @@ class Sines(nn.Module):
         return waves(queries, starts[:, None]), waves(keys, 0.0)
 
 
-class SineModel(PositionModel):
-    """Codes of places that are sums of sines with random weights, multiplied with queries and keys."""
+class SineModel(CodedModel):
+    """Codes of places that are sums of sines with random weights, multiplied with queries and keys.
 
-    def __init__(self, dims: Dims, encoding: Encoding, sines: int) -> None:
-        super().__init__(dims, [of_arity(self.name, encoding, 1)], K=sines)
+    Args:
+        realisations: R.
+        sines: K.
+    """
+
+    others: ClassVar[int] = 0
+    """How many noises of each channel there are beside those of its sines."""
+
+    def __init__(self, dims: Dims, encoding: Encoding = Order(), realisations: int = 256, sines: int = 1) -> None:
+        super().__init__(dims, encoding)
+        self.sizes = {"K": sines}
         self.codes = Sines(dims, sines)
+        rows = 2 * sines + self.others
+        self.fixed = orthogonal(dims.heads, dims.head * rows, realisations).view(dims.heads, dims.head, rows, -1)
 
-    def waves(self, positions: Positions, noise: Tensor) -> Waves:
+    def prepare(self, positions: Positions) -> SineCodes:
+        """The waves of queries and keys, and the noise that all layers share."""
+        return self.waves(positions, self.drawn(self.fixed[:, :, : 2 * self.sizes["K"]]))
+
+    def waves(self, positions: Positions, noise: Tensor) -> SineCodes:
         """The waves of queries and keys, with a given noise (h, d_h, 2K, R)."""
-        (encoding,) = self.encodings
-        keys = numbers(self.name, encoding, positions[encoding])
-        of_queries, of_keys = self.codes(positions.queries(encoding), keys)
-        return Waves(of_queries, of_keys, noise)
+        of_queries, of_keys = self.codes(*self.places(positions))
+        return SineCodes(of_queries, of_keys, noise)
 
     def drawn(self, fixed: Tensor) -> Tensor:
         """The fixed noise; in training another draw of its shape."""
         fixed = fixed.to(self.codes.gains)
         return torch.randn_like(fixed) if self.training else fixed
+
+
+ONE_DRAW = "relative on average over draws; one draw, which is what is measured, has other noise at each place"
+DRAWS = "how much noise it draws depends on the batch"
+"""Why a compiler does not trace models with filters."""
 
 
 class SPESine(SineModel, name="spe-sine"):
@@ -425,35 +456,14 @@ class SPESine(SineModel, name="spe-sine"):
     exactly the average above, the same at every place. With fewer they approximate it.
 
     It widens queries and keys: do not add it to another model that maps them.
-
-    Args:
-        dims: sizes of the Transformer.
-        encoding: one number per unit.
-        realisations: R.
-        sines: K.
-
-    Raises:
-        PositionError: the encoding gives a vector per unit.
     """
 
     spec = Spec(
         "liutkus2021",
         "sequence",
-        Cells("R", "MAM", learnable=True, recurring=True, unbound=True, params="3*K*d"),
+        UNBOUND("3*K*d"),
         note="relative on average over draws, and exactly so in evaluation with enough realisations",
     )
-
-    def __init__(self, dims: Dims, encoding: Encoding = Order(), realisations: int = 256, sines: int = 1) -> None:
-        super().__init__(dims, encoding, sines)
-        rows = 2 * sines
-        self.fixed = orthogonal(dims.heads, dims.head * rows, realisations).view(dims.heads, dims.head, rows, -1)
-
-    def prepare(self, positions: Positions) -> Waves:
-        """The waves of queries and keys, and the noise that all layers share."""
-        return self.waves(positions, self.drawn(self.fixed))
-
-    def terms(self, prepared: Waves, site: Site) -> Terms:
-        return Terms(maps=(prepared.map,))
 
 
 class SPEConv(FilteredModel, name="spe-conv"):
@@ -474,28 +484,16 @@ class SPEConv(FilteredModel, name="spe-conv"):
 
     For a gate that lets content through, see ``spe-conv-gated``. Images, on which the code filters along each axis, are
     not included. It widens queries and keys: do not add it to another model that maps them.
-
-    Args:
-        dims: sizes of the Transformer.
-        encoding: whole numbers 0, 1, ... per unit.
-        realisations: R.
-        width: K, of a filter.
-
-    Raises:
-        PositionError: the encoding gives a vector per unit, or no whole numbers.
     """
 
     spec = Spec(
         "liutkus2021",
         "sequence",
         Cells("B", "MAM", learnable=True, recurring=True, unbound=True, params="2*K*d"),
-        note="relative on average over draws; one draw, which is what is measured, has other noise at each place",
-        not_compiled="how much noise it draws depends on the batch",
-        not_exported="how much noise it draws depends on the batch",
+        note=ONE_DRAW,
+        not_compiled=DRAWS,
+        not_exported=DRAWS,
     )
-
-    def terms(self, prepared: Filtered, site: Site) -> Terms:
-        return Terms(maps=(prepared.map,))
 
 
 class SPEGated(SineModel, name="spe-gated"):
@@ -512,39 +510,26 @@ class SPEGated(SineModel, name="spe-gated"):
 
     Table 1 counts 3Kdh + ld; sines are of the channels of a head, so that the code has 3Kd of them for any h. It calls
     the model bound; its sines are defined for all places.
-
-    Args:
-        dims: sizes of the Transformer.
-        encoding: one number per unit.
-        realisations: R.
-        sines: K.
-
-    Raises:
-        PositionError: the encoding gives a vector per unit.
     """
 
     spec = Spec(
         "liutkus2021",
         "sequence",
-        Cells("R", "MAM", learnable=True, recurring=True, unbound=True, params="3*K*d + l*d"),
-        table1=Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="3*K*d*h + l*d"),
+        UNBOUND("3*K*d + l*d"),
+        table1=BOUND("3*K*d*h + l*d"),
         note="the code's sines are of the channels of a head, and have no last place",
     )
 
+    others = 1
+
     def __init__(self, dims: Dims, encoding: Encoding = Order(), realisations: int = 256, sines: int = 1) -> None:
-        super().__init__(dims, encoding, sines)
+        super().__init__(dims, encoding, realisations, sines)
         self.gates = nn.Parameter(torch.randn(dims.layers, dims.heads, dims.head))
-        rows = 2 * sines + 1
-        self.fixed = orthogonal(dims.heads, dims.head * rows, realisations).view(dims.heads, dims.head, rows, -1)
 
-    def prepare(self, positions: Positions) -> Waves:
-        """The waves of queries and keys, and the noise that all layers share."""
-        return self.waves(positions, self.drawn(self.fixed[:, :, :-1]))
-
-    def terms(self, prepared: Waves, site: Site) -> Terms:
+    def terms(self, prepared: SineCodes, site: Site) -> Terms:
         return Terms(maps=(self.gated(prepared, site.layer, self.drawn(self.fixed[:, :, -1])).map,))
 
-    def gated(self, waves: Waves, layer: int, dry: Tensor) -> Waves:
+    def gated(self, waves: SineCodes, layer: int, dry: Tensor) -> SineCodes:
         """The waves as a layer has them, with a given noise (h, d_h, R) that is the same at all places."""
         return waves.gated(torch.sigmoid(self.gates[layer]), dry)
 
@@ -561,24 +546,15 @@ class SPEConvGated(FilteredModel, name="spe-conv-gated"):
 
     In training e is drawn for each layer, z for the batch. In evaluation both are fixed. Memory grows with n h d_h R.
     It widens queries and keys: do not add it to another model that maps them.
-
-    Args:
-        dims: sizes of the Transformer.
-        encoding: whole numbers 0, 1, ... per unit.
-        realisations: R.
-        width: K, of a filter.
-
-    Raises:
-        PositionError: the encoding gives a vector per unit, or no whole numbers.
     """
 
     spec = Spec(
         "liutkus2021",
         "sequence",
         Cells("B", "MAM", learnable=True, recurring=True, unbound=True, params="2*K*d + l*d"),
-        note="relative on average over draws; one draw, which is what is measured, has other noise at each place",
-        not_compiled="how much noise it draws depends on the batch",
-        not_exported="how much noise it draws depends on the batch",
+        note=ONE_DRAW,
+        not_compiled=DRAWS,
+        not_exported=DRAWS,
     )
 
     def __init__(self, dims: Dims, encoding: Encoding = Order(), realisations: int = 256, width: int = 200) -> None:
@@ -586,10 +562,10 @@ class SPEConvGated(FilteredModel, name="spe-conv-gated"):
         self.gates = nn.Parameter(torch.randn(dims.layers, dims.heads, dims.head))
         self.fixed_dry = orthogonal(dims.heads, dims.head, realisations)
 
-    def terms(self, prepared: Filtered, site: Site) -> Terms:
+    def terms(self, prepared: FilterCodes, site: Site) -> Terms:
         dry = self.fixed_dry.to(self.gates)
         return Terms(maps=(self.gated(prepared, site.layer, torch.randn_like(dry) if self.training else dry).map,))
 
-    def gated(self, codes: Filtered, layer: int, dry: Tensor) -> Filtered:
+    def gated(self, codes: FilterCodes, layer: int, dry: Tensor) -> FilterCodes:
         """The codes as a layer has them, with a given noise (h, d_h, R) that is the same at all places."""
         return codes.gated(torch.sigmoid(self.gates[layer]), dry)

@@ -27,7 +27,7 @@ from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.positions.checks import numbers, of_arity, offsets
 from structpe.positions.offsets import everywhere, steps
 from structpe.positions.sinusoids import CELLS, AddedSinusoids, interleaved, inverse_frequencies
-from structpe.positions.tables import KeyValueTables, Sharing, Table, Window
+from structpe.positions.tables import KeyValueTables, Sharing, Table, clipped_rows
 from structpe.precision import wide
 from structpe.terms import Factor, Lookup, Terms
 
@@ -68,7 +68,7 @@ class SPR(PositionModel, name="spr"):
         max_distance: int = 20,
     ) -> None:
         absolute = [of_arity(self.name, encoding, 1), of_arity(self.name, depth, 1)]
-        window = Window(of_arity(self.name, relative, 2), max_distance)
+        window = clipped_rows(of_arity(self.name, relative, 2), max_distance)
         super().__init__(dims, [*absolute, relative], R=window.size)
         self.window = window
         self.fuse = nn.Linear(2 * dims.width, dims.width)
@@ -127,7 +127,7 @@ class SPRRelative(KeyValueTables, name="spr-rel"):
     )
 
     def __init__(self, dims: Dims, encoding: Encoding = Relative(), max_distance: int = 20) -> None:
-        super().__init__(dims, encoding, Window(encoding, max_distance), "layer-wise", std=0.02)
+        super().__init__(dims, encoding, clipped_rows(encoding, max_distance), "layer-wise", std=0.02)
 
     def terms(self, prepared: Lookup, site: Site) -> Terms:
         return Terms() if site.layer > 0 else super().terms(prepared, site)

@@ -117,7 +117,7 @@ def test_offsets_beyond_the_farthest_have_its_bucket(buckets: int, farthest: int
     for far in (farthest - 1, farthest, farthest + 1, 2 * farthest, 40 * farthest, 1 << 19):
         assert log_bucket(torch.tensor([-far, far]), buckets, farthest).tolist() == [-last, last]
     model = DeBERTaV2(Dims(8, 2, 1), num_buckets=buckets, max_distance=farthest)
-    rows = model._row(torch.arange(-3 * farthest, 3 * farthest))
+    rows = model.rows.rule(torch.arange(-3 * farthest, 3 * farthest))
     assert rows.unique().tolist() == list(range(buckets - last, buckets + last + 1))
 
 
@@ -130,15 +130,15 @@ def test_the_authors_buckets(buckets: int, farthest: int) -> None:
 def literal_v2(model: DeBERTaV2, x: Tensor, layer: int) -> Tensor:
     """The whole attention of a layer for units x (1, n, 8)."""
     normed = table = model.table
-    which, farthest = model.options()["interactions"], model.max_distance
+    which, buckets, farthest = (model.options()[name] for name in ("interactions", "num_buckets", "max_distance"))
     if model.options()["normalised"]:
         centred = table - table.mean(-1, keepdim=True)
         normed = centred / (centred.pow(2).mean(-1, keepdim=True) + 1e-7).sqrt() * model.norm.weight + model.norm.bias
     query, key, value, out = (each[layer] for each in (model.query, model.key, model.value, model.out))
 
     def score(h: int, i: int, j: int) -> Tensor:
-        before = i - j if farthest is None else in_numpy(i - j, model.num_buckets, farthest)
-        row = max(0, min(before + model.num_buckets, 2 * model.num_buckets - 1))
+        before = i - j if farthest is None else in_numpy(i - j, buckets, farthest)
+        row = max(0, min(before + buckets, 2 * buckets - 1))
         q, k = of_head(query, x[0, i], h), of_head(key, x[0, j], h)
         s = q @ k
         if "c2p" in which:

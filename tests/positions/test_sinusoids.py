@@ -29,8 +29,8 @@ from structpe.positions.sinusoidal import (
     SinusoidalConcatenated,
     Universal,
     UniversalSinusoidal,
+    difference,
 )
-from structpe.positions.sinusoids import difference
 from structpe.structure import Structure, path
 from tests.golden import golden
 from tests.positions.cases import TREES, noise
