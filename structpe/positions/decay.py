@@ -1,8 +1,8 @@
 """Attention that decays with distance: ALiBi, KERPLE, DA-Transformer and others.
 
 The distance of two units is |r_ij|, r_ij = s - t, key minus query, or any other encoding of pairs. Two units of one
-node, k places apart, have distance k. A pair without a path has the limit of the encoding as distance; without a limit
-it is an error.
+node, k places apart, have distance k. A pair without a path has ``max_distance`` of the encoding as distance; without
+one it is an error.
 """
 
 from __future__ import annotations

@@ -234,6 +234,7 @@ def test_a_store_keeps_what_was_encoded(tmp_path: Path) -> None:
         transform.many(given[1:], store=tmp_path / "store")
 
 
+@pytest.mark.slow
 def test_two_processes_encode_what_one_does(tmp_path: Path) -> None:
     transform, given = AddEncoding("random-walk", "undirected-distance", "neighbours"), graphs(9)
     once = transform.many(given)

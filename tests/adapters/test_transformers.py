@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -45,7 +46,7 @@ from tests.adapters.models import (
 )
 from tests.modules import ROOT
 from tests.positions.cases import NAMES, TREES, made
-from tests.representatives import few
+from tests.representatives import few, only
 
 ADDED = ("t5", "shaw", "graformer")
 WHERE = [(name, "encoder") for name in ENCODERS]
@@ -70,9 +71,14 @@ def randomised(position: PositionModel) -> None:
             parameter.copy_(torch.randn(parameter.shape, generator=generator))
 
 
-@pytest.mark.parametrize("position", ADDED)
-@pytest.mark.parametrize(("name", "where"), WHERE)
-def test_at_first_nothing_changes_and_every_number_has_a_gradient(name: str, where: Any, position: str) -> None:
+ENTERED = [(*each, position) for each in WHERE for position in ADDED]
+QUICK = [(*each, ADDED[number % 3]) for number, each in enumerate(WHERE)]
+"""Each place once."""
+
+
+@pytest.mark.parametrize("entered", only(ENTERED, *QUICK), ids="-".join)
+def test_at_first_nothing_changes_and_every_number_has_a_gradient(entered: tuple[str, Any, str]) -> None:
+    name, where, position = entered
     model = small(name)
     batch = texts(model)
     before = logits(model, **batch)
@@ -523,10 +529,12 @@ def generated(model: Any, **options: Any) -> torch.Tensor:
     return found
 
 
-@pytest.mark.parametrize("beams", [1, 3])
-@pytest.mark.parametrize("position", ["t5", "shaw", "rotary"])
-@pytest.mark.parametrize("name", ["t5", "bart", "llama", "gpt2"])
-def test_generation_with_a_cache_is_generation_without(name: str, position: str, beams: int) -> None:
+WRITING = list(product(["t5", "bart", "llama", "gpt2"], ["t5", "shaw", "rotary"], [1, 3]))
+
+
+@pytest.mark.parametrize("writing", only(WRITING, *WRITING[::5]), ids=str)
+def test_generation_with_a_cache_is_generation_without(writing: tuple[str, str, int]) -> None:
+    name, position, beams = writing
     model = small(name)
     injected = inject(model, position, start="own")
     with torch.no_grad():

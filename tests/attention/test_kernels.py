@@ -72,13 +72,12 @@ def test_every_pair_of_fields(kernel: str) -> None:
     able, needs = sorted(KERNELS[kernel].supports), KERNELS[kernel].needs
     combinations = [needs | set(some) for size in range(3) for some in itertools.combinations(able, size)]
     for seed, some in enumerate(combinations):
-        for batch in (1, B):
-            assert_same(kernel, settled(some), seed, batch)
+        assert_same(kernel, settled(some), seed, (1, B)[seed % 2])
 
 
 @pytest.mark.parametrize("kernel", OTHERS)
 @given(some=st.sets(st.sampled_from(FIELDS)), seed=st.integers(0, 10**6), batch=st.sampled_from([1, B]))
-@settings(max_examples=50)
+@settings(max_examples=30)
 def test_any_combination_of_fields(kernel: str, some: set[str], seed: int, batch: int) -> None:
     assert_same(kernel, settled(some & KERNELS[kernel].supports | KERNELS[kernel].needs), seed, batch)
 
@@ -86,7 +85,7 @@ def test_any_combination_of_fields(kernel: str, some: set[str], seed: int, batch
 @pytest.mark.parametrize("kernel", OTHERS)
 @pytest.mark.parametrize(("n", "m"), [(1, 6), (4, 7), (6, 1)])
 def test_other_numbers_of_queries_and_keys(kernel: str, n: int, m: int) -> None:
-    for seed, some in itertools.product(range(5), everything(kernel)):
+    for seed, some in itertools.product(range(3), everything(kernel)):
         assert_same(kernel, some, seed, B, n, m)
 
 

@@ -16,6 +16,7 @@ from structpe.encodings.trees import BranchPath
 from structpe.errors import PositionError
 from structpe.positions import MODELS, Cells, Dims, PositionModel, Spec, Sum, build, describe
 from structpe.positions.buckets import T5
+from tests.representatives import few
 
 DIMS = Dims(8, 2, 3)
 
@@ -75,7 +76,7 @@ def test_an_encoding_that_may_be_absent() -> None:
     assert describe(build({"name": "tpe-onehot"}, DIMS)) == {"name": "tpe-onehot", "encoding": None}
 
 
-@pytest.mark.parametrize("name", sorted(MODELS))
+@pytest.mark.parametrize("name", few(sorted(MODELS)))
 def test_copies_and_pickles_keep_what_they_were_built_with(name: str) -> None:
     model = MODELS[name](DIMS)
     for other in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):

@@ -91,6 +91,7 @@ def test_killed_twice_it_ends_with_the_same_bits(tmp_path: Path) -> None:
     assert checkpoints(killed) == ["step-00000012", "step-00000014"]
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(280)
 def test_a_pretrained_model_that_was_killed_ends_with_the_same_bits(tmp_path: Path) -> None:
     given = checkpoint(tmp_path / "given", "llama")

@@ -279,7 +279,7 @@ def test_a_run_that_could_not_begin_is_in_nobodys_way(tmp_path: Path) -> None:
     assert train(config).steps == 1
 
 
-@pytest.mark.early
+@pytest.mark.slow
 def test_a_run_does_not_depend_on_the_processes_that_encode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chunks, "STRUCTURES", 8)
     weights = []

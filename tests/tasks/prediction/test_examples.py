@@ -74,6 +74,7 @@ def test_a_fingerprint_does_not_look_at_names() -> None:
     assert fingerprint([replace(GRAPH, name="elsewhere:1")]) == fingerprint([GRAPH])
 
 
+@pytest.mark.slow
 def test_several_processes_write_the_stores_of_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chunks, "STRUCTURES", 2)
     graphs, encodings = [GRAPH] * 5, [ENCODINGS[name]() for name in ("depth", "distance")]

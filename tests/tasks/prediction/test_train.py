@@ -24,6 +24,7 @@ from structpe.tasks.prediction.sources import SOURCES
 from structpe.tasks.prediction.task import Prediction
 from structpe.tasks.runs import prediction, train
 from structpe.tasks.runs.prediction import PredictionRun
+from tests.representatives import only
 from tests.tasks.prediction.tiny import data_in, single
 
 NODES = {"position": [], "model": {"message_passing": "gcn", "attention": False}}
@@ -241,7 +242,7 @@ def test_data_that_are_not_there_or_damaged(tmp_path: Path) -> None:
     assert not (Path(config.out) / "config.yaml").exists()
 
 
-@pytest.mark.parametrize("model", [{}, {"head_layers": 1}, {"readout": "sum"}])
+@pytest.mark.parametrize("model", only([{}, {"head_layers": 1}, {"readout": "sum"}], {"readout": "sum"}))
 def test_numbers_of_any_scale_are_learned_from_their_median_on(model: dict[str, Any], tmp_path: Path) -> None:
     """Twelve steps of Adam could not come from 0 to a thousand."""
     data = data_in(tmp_path)
