@@ -447,10 +447,11 @@ class _Model(Checked):
 
     def __call__(cls, *given: Any, **named: Any) -> Any:
         """Check the arguments, and make a model."""
-        found = cls._bound(given, named)
-        model = cls.__new__(cls, *found.args, **found.kwargs)
+        found = cls._bound(given, named)  # type: ignore[attr-defined]
+        kind: Any = cls
+        model = kind.__new__(kind, *found.args, **found.kwargs)
         try:
-            cls.__init__(model, *found.args, **found.kwargs)
+            kind.__init__(model, *found.args, **found.kwargs)
         except AttributeError as error:
             if "dims" in vars(model):
                 raise

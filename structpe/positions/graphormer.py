@@ -316,8 +316,8 @@ class GraphormerGPS(GraphormerModel, name="graphormer-gps"):
     ) -> None:
         if paths.longer != "cut":
             raise PositionError(
-                f"position model {self.name!r} needs paths that are cut: LabelPath(max_length=19), for example; given is "
-                f"{paths!r}"
+                f"position model {self.name!r} needs paths that are cut: LabelPath(max_length=19), for example; "
+                f"given is {paths!r}"
             )
         steps = slots_of(self.name, paths) + 1
         super().__init__(dims, encoding, paths, virtual, steps, _NEVER, degrees, m=steps)

@@ -20,7 +20,7 @@ from structpe.errors import PositionError
 from structpe.positions import Cells, Dims, Positions, Site, Spec
 from structpe.positions.checks import holds
 from structpe.positions.offsets import distances
-from structpe.positions.path_attention import each_pair
+from structpe.positions.path_labels import each_pair
 from structpe.positions.places import PlaceRows, PlacesModel
 from structpe.positions.tables import (
     BOUND,
