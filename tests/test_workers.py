@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from structpe.system.processes import ends_with_its_parent
+from structpe.system.workers import ends_with_its_parent
 from tests.forking import forked
 from tests.modules import Module, modules
 from tests.outliving import KINDS

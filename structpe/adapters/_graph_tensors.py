@@ -26,7 +26,7 @@ from structpe.data.store import write
 from structpe.encodings.base import UNREACHABLE, Asked, Column, Encoded, Encoding, as_encoding
 from structpe.errors import EncodingError, PositionError
 from structpe.structure import Structure
-from structpe.system.processes import workers
+from structpe.system.workers import workers
 
 __all__ = [
     "Asked",

@@ -57,7 +57,7 @@ class App(Command, name="app"):
 
 def _marimo(words: list[str]) -> None:
     """Run marimo with these words, in a process of its own."""
-    from structpe.system.processes import ends_with_its_parent
+    from structpe.system.workers import ends_with_its_parent
 
     ends_with_its_parent()
     os.environ["MARIMO_SKIP_UPDATE_CHECK"] = "1"

@@ -59,7 +59,7 @@ class Encode(Command, name="encode"):
 
     def run(self, given: Namespace) -> None:
         from structpe.data.store import write
-        from structpe.system.processes import workers
+        from structpe.system.workers import workers
 
         check_counts(jobs=given.jobs)
         if given.scheduler is not None:

@@ -235,7 +235,7 @@ def write(
         encodings: in any form; fitted, if they need to be.
         progress: called after each shard with the number of encoded structures.
         say: called with a message if another process is waited for, or if the store exists.
-        executor: workers that encode, see :func:`structpe.system.processes.workers`; None encodes in this process. The
+        executor: workers that encode, see :func:`structpe.system.workers.workers`; None encodes in this process. The
             bytes of the store are the same.
 
     Raises:

@@ -22,7 +22,7 @@ from structpe.encodings.graphs import concatenated_once
 from structpe.errors import StoreError
 from structpe.structure import Structure
 from structpe.system.files import MARK, sha256_of
-from structpe.system.processes import in_order
+from structpe.system.workers import in_order
 
 __all__ = [
     "content",

@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 
 from torch import Tensor, nn
 
-from structpe.encodings.base import Encoding, as_encoding, builder, check_hints, split
+from structpe.encodings.base import Encoding, as_encoding, builder, check_hints, check_largest, split
 from structpe.errors import PositionError, reason_of
 from structpe.positions.base import MODELS, Dims, PositionModel, Site, Sources
 from structpe.positions.batch import Positions
@@ -289,6 +289,7 @@ def build(config: Config, dims: Dims) -> PositionModel:
     model, whose = MODELS[name], f"position model {name!r}"
     if given:
         check_hints(PositionError, whose, model.__init__, given, 2)
+        check_largest(PositionError, whose, given)
     builder(PositionError).check_options(model.__init__, given, whose, 2)
     try:
         return model(dims, **given)

@@ -19,7 +19,7 @@ from structpe.nn.graph_model import GraphModel
 from structpe.positions import PositionModel, Sum
 from structpe.structure import Structure
 from structpe.system.files import atomic_text, sweep
-from structpe.system.processes import workers
+from structpe.system.workers import workers
 from structpe.tasks.prediction.config import PredictionConfig
 
 __all__ = [

@@ -22,7 +22,8 @@ import torch
 
 from structpe.errors import ConfigError, StructPEError, explained
 from structpe.system.printing import escaping, on_terminal, printable, say
-from structpe.system.processes import busy, ending, ends_with_its_parent, requested, waiting
+from structpe.system.processes import busy, ending, requested, waiting
+from structpe.system.workers import ends_with_its_parent
 from structpe.tasks.prediction.config import PredictionConfig
 from structpe.tasks.prediction.report import Outcome, claim
 from structpe.tasks.prediction.study import Key, StudyConfig, by_row

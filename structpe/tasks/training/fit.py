@@ -15,7 +15,8 @@ from torch import nn
 
 from structpe.errors import StoreError, undamaged
 from structpe.system.printing import on_terminal, say
-from structpe.system.processes import EndRequest, busy, ends_with_its_parent
+from structpe.system.processes import EndRequest, busy
+from structpe.system.workers import ends_with_its_parent
 from structpe.tasks.training import checkpoint
 from structpe.tasks.training.batches import Batches
 from structpe.tasks.training.config import TrainingConfig
