@@ -11,7 +11,7 @@ from structpe.adapters._kinds import kind_of
 from structpe.adapters._passes import NAME
 from structpe.adapters.transformers import load, quietly, register, restore
 from structpe.errors import ConfigError, StoreError, StructPEError, needing, reason_of
-from structpe.transforms._tokenizers import as_tokenizer
+from structpe.transforms.units import as_tokenizer
 
 __all__ = ["configuration", "empty", "filled", "made", "tokenizer"]
 

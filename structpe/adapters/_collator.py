@@ -14,8 +14,7 @@ from structpe.adapters._tokens import TokenPositions
 from structpe.encodings.base import Encoding
 from structpe.errors import PositionError
 from structpe.structure import Structure
-from structpe.transforms._tokenizers import as_tokenizer
-from structpe.transforms.units import split
+from structpe.transforms.units import as_tokenizer, split
 
 __all__ = ["IGNORED", "Collator", "padded"]
 

@@ -23,8 +23,7 @@ from structpe.errors import ConfigError, StructureError
 from structpe.formats import Item
 from structpe.plain.bounds import UNITS, bounded
 from structpe.structure import Ids, Structure
-from structpe.transforms.labels import with_readable_labels
-from structpe.transforms.written import Form, Written, written
+from structpe.transforms.texts import Form, Written, with_readable_labels, written
 
 __all__ = ["TextBatch", "TextExample", "Texts", "TextsConfig"]
 

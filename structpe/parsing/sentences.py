@@ -14,9 +14,7 @@ from structpe.formats.reading import Item
 from structpe.formats.spacy import sentences
 from structpe.parsing.models import DEFAULT, ParsingError, load_parser
 from structpe.structure import Ids, Structure
-from structpe.transforms._tokenizers import AnyTokenizer, as_tokenizer
-from structpe.transforms.expansion import Rule, expand
-from structpe.transforms.units import Split, split
+from structpe.transforms.units import AnyTokenizer, Rule, Split, as_tokenizer, expand, split
 
 if TYPE_CHECKING:
     from spacy.language import Language

@@ -205,7 +205,7 @@ class Graphormer(GraphormerModel, name="graphormer"):
     code, edge type "multi_hop".)
 
     As in the code: farther steps than m are left out of the sum, which is divided by m then; the virtual node is that
-    of :func:`structpe.transforms.virtual.with_virtual_node`, and has no degree. The paper's eq. 4 gives in-degree and
+    of :func:`structpe.transforms.nodes.with_virtual_node`, and has no degree. The paper's eq. 4 gives in-degree and
     out-degree a table each; the code is for undirected graphs, where both are one number. Unlike the code: edges of a
     directed structure count in both directions, and a label in the reverse direction has its own row; of several
     shortest paths the one with the smallest labels is taken, which does not depend on the numbers of nodes, while the

@@ -21,7 +21,7 @@ from structpe.pictures._relations import RELATION, wrapped
 from structpe.pictures.drawing import Drawn
 from structpe.pictures.places import form_of
 from structpe.transforms import grid
-from structpe.transforms.levi import levi
+from structpe.transforms.nodes import levi
 from tests.datasets import FOLDER, SAMPLES, corpus
 from tests.pictures.cases import DIMS, FORMS, PARSE, large
 from tests.pictures.measuring import faults

@@ -11,7 +11,7 @@ from structpe.datasets.files.arrays import lists_of_indices
 from structpe.errors import ReadError
 from structpe.objectives.classification import Multiclass
 from structpe.structure import Structure
-from structpe.transforms.numbering import renumbered
+from structpe.transforms.parts import renumbered
 
 __all__ = ["SKIPS", "circle", "csl"]
 

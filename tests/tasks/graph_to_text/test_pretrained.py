@@ -30,7 +30,7 @@ from structpe.tasks.runs.pretrained_text import PretrainedTextRun
 from structpe.tasks.training.learner import Learner
 from structpe.tasks.training.weights import load_weights, save_weights
 from structpe.transforms import linearise
-from structpe.transforms.labels import with_readable_labels
+from structpe.transforms.texts import with_readable_labels
 from tests.adapters.models import CONFIGS, HEADED
 from tests.tasks.graph_to_text.checkpoints import POSITION, checkpoint, tokenizer, tuned
 
