@@ -13,7 +13,7 @@ MADE = {
 """A structure of each kind in a line of Python."""
 IMPORTED = {
     "a tree": "from structpe.formats import tree\n",
-    "a grid": "from structpe.transforms.product import grid\n",
+    "a grid": "from structpe.transforms.grids import grid\n",
 }
 PROGRAM = """\
 import torch

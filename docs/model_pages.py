@@ -37,7 +37,7 @@ from structpe.plain.yaml import to_yaml
 from structpe.positions import MODELS, Dims
 from structpe.positions.citing import reference
 from structpe.structure import Structure, path
-from structpe.transforms.product import grid
+from structpe.transforms.grids import grid
 
 __all__ = ["KINDS", "encoding_page", "encodings", "layer", "model_page", "written"]
 

@@ -27,7 +27,7 @@ from structpe.datasets.expressivity import Pair
 from structpe.errors import ConfigError
 from structpe.plain.bounds import BATCH, STEPS, bounded
 from structpe.structure import Structure
-from structpe.transforms.numbering import renumbered
+from structpe.transforms.parts import renumbered
 
 __all__ = ["BrecConfig", "Count", "Verdict", "count", "judge", "statistic"]
 

@@ -24,8 +24,7 @@ from structpe.errors import PositionError
 from structpe.positions import Positions
 from structpe.structure import Structure
 from structpe.terms import Factor, Lookup, Map, SparsePairs, Terms, Toeplitz
-from structpe.transforms._tokenizers import as_tokenizer
-from structpe.transforms.units import split
+from structpe.transforms.units import as_tokenizer, split
 
 __all__ = [
     "IGNORED",

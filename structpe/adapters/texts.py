@@ -26,9 +26,8 @@ from structpe.errors import ConfigError, StoreError, StructPEError, StructureErr
 from structpe.formats import Item
 from structpe.plain.bounds import UNITS, bounded
 from structpe.structure import Ids, Structure
-from structpe.transforms._tokenizers import as_tokenizer
-from structpe.transforms.labels import with_readable_labels
-from structpe.transforms.written import Form, Written, written
+from structpe.transforms.texts import Form, Written, with_readable_labels, written
+from structpe.transforms.units import as_tokenizer
 
 __all__ = [
     "Kind",

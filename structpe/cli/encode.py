@@ -95,7 +95,7 @@ def _say(line: str) -> None:
 
 
 def _form(graph: str) -> Callable[[Any], Any]:
-    from structpe.transforms.levi import levi
-    from structpe.transforms.linearise import linearise
+    from structpe.transforms.nodes import levi
+    from structpe.transforms.texts import linearise
 
     return {"plain": lambda structure: structure, "levi": levi, "linear": linearise}[graph]

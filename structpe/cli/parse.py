@@ -87,7 +87,7 @@ class Parse(Command, name="parse"):
 def _parse(given: Namespace) -> None:
     from structpe.parsing import Options, load_parser, parse_texts
     from structpe.parsing.models import DEFAULT
-    from structpe.transforms._tokenizers import as_tokenizer
+    from structpe.transforms.units import as_tokenizer
 
     if (given.text is None) == (given.file is None):
         raise UsageError('give either a text or a file: structpe parse "TEXT", or structpe parse --file FILE').at(

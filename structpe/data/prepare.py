@@ -22,9 +22,8 @@ from structpe.formats import Item
 from structpe.plain.bounds import UNITS, VOCABULARY, bounded
 from structpe.structure import Structure
 from structpe.system.files import atomic_write
-from structpe.transforms.labels import with_readable_labels
-from structpe.transforms.levi import levi
-from structpe.transforms.linearise import linearise
+from structpe.transforms.nodes import levi
+from structpe.transforms.texts import linearise, with_readable_labels
 from structpe.transforms.units import split
 
 if TYPE_CHECKING:

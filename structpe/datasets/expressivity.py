@@ -29,7 +29,7 @@ from structpe.errors import ReadError, located
 from structpe.formats.graph6 import graph6
 from structpe.objectives.classification import Multiclass
 from structpe.structure import Ids, Structure
-from structpe.transforms.numbering import renumbered
+from structpe.transforms.parts import renumbered
 
 __all__ = [
     "KINDS",

@@ -138,7 +138,7 @@ class Expander(Encoding, name="expander"):
     generator starts from ``seed`` for each structure and draws over nodes in reading order; without an order, over
     nodes by number, so that another numbering gives another sample.
 
-    Virtual nodes (:func:`structpe.transforms.virtual.with_virtual_node`) are not part of the random graph.
+    Virtual nodes (:func:`structpe.transforms.nodes.with_virtual_node`) are not part of the random graph.
 
     Args:
         labels: the known labels of edges; :meth:`fit` finds them.

@@ -392,7 +392,7 @@ class Endpoints(Encoding, name="endpoints"):
 
     (source, target): int64 (2), places of nodes in reading order; twice its own place for a token that is a node.
 
-    :func:`structpe.transforms.edge_tokens.edge_tokens` makes edges into tokens; without it every token is a node.
+    :func:`structpe.transforms.nodes.edge_tokens` makes edges into tokens; without it every token is a node.
     Without an order, places are node numbers. (Kim et al. 2022, TokenGT.)
 
     Raises:
@@ -413,7 +413,7 @@ class TokenLaplacian(OfNodes, name="token-laplacian"):
     [P_u, P_v]: float32 (2k), the entries of nodes u and v in the k lowest eigenvectors of I - D^-1/2 A D^-1/2.
 
     u = v for a token of a node; u is the source and v the target for a token of an edge, see
-    :func:`structpe.transforms.edge_tokens.edge_tokens`; without it every token is a node. In the original graph A_ij =
+    :func:`structpe.transforms.nodes.edge_tokens`; without it every token is a node. In the original graph A_ij =
     1 if an edge joins i and j, in either direction; D is its row sum, at least 1. As in the code of TokenGT (Kim et al.
     2022) the graph is decomposed as a whole, the trivial eigenvector is the first, and missing columns of a small graph
     are zero. Signs are those of :class:`Laplacian`. It uses a full decomposition, for graphs of a few thousand nodes.

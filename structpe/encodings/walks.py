@@ -443,7 +443,7 @@ class Intimacy(OfNodes, name="intimacy"):
     of nodes; in the code they have different ranks, by the order of sorting. All units of a node have its rank.
 
     The code ranks the k nodes of a context by their intimacy in the whole graph:
-    :func:`structpe.transforms.contexts.contexts`.
+    :func:`structpe.transforms.parts.contexts`.
 
     Args:
         restart: c.

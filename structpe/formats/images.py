@@ -41,7 +41,7 @@ def from_pixels(pixels: NDArray[Any], patch: int | Sequence[int] = 1, channels: 
         ConversionError: the number of axes is wrong, or a patch does not divide a length.
         StructureError: there are more than 2^20 nodes, or pixels are not finite.
     """
-    from structpe.transforms.product import grid
+    from structpe.transforms.grids import grid
 
     if channels not in ("last", "first", "none"):
         raise ConversionError(f"channels is {channels!r}; give 'last', 'first' or 'none'")

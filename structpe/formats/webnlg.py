@@ -32,7 +32,7 @@ LANGUAGE = "en"
 def webnlg(path: Path, comment: str | None = None, lang: str | None = None) -> Iterator[Yielded]:
     """WebNLG entries, of the challenge of 2017 or versions 1 to 3: the modified triples, and all their texts.
 
-    Labels are as in the file; :func:`structpe.transforms.labels.with_readable_labels` makes them into words.
+    Labels are as in the file; :func:`structpe.transforms.texts.with_readable_labels` makes them into words.
 
     ``metadata`` has the attributes of the entry (``category``, ``eid``, ``size``, in version 3 ``shape`` and
     ``shape_type``) and, if the entry has them,

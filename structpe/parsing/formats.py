@@ -11,7 +11,7 @@ of objects:
 * ``subwords``: null without a tokenizer, else an object with ``expand``, the rule; ``units``, a list of ``text``,
   ``id``, ``word`` (its index in ``words``), ``start`` and ``end`` in the sentence (-1 for a token that is not in the
   text), ``depth`` and ``branches``; ``relative``, a row for each unit; ``alignment``, the losses, as in
-  :class:`structpe.transforms.alignment.Alignment`, and ``complete``, whether there are none.
+  :class:`structpe.transforms.units.Alignment`, and ``complete``, whether there are none.
 """
 
 from __future__ import annotations

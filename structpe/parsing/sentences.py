@@ -6,18 +6,15 @@ import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from structpe.encodings.trees import BranchPath, Depth, SPRRelative, left_child_right_sibling
+from structpe.encodings.graphs import ranks
+from structpe.encodings.trees import Depth, SPRRelative, branches, left_child_right_sibling
 from structpe.formats.reading import Item
 from structpe.formats.spacy import sentences
 from structpe.parsing.models import DEFAULT, ParsingError, load_parser
 from structpe.structure import Ids, Structure
-from structpe.transforms._tokenizers import AnyTokenizer, as_tokenizer
-from structpe.transforms.expansion import Rule, expand
-from structpe.transforms.units import Split, split
+from structpe.transforms.units import AnyTokenizer, Rule, Split, as_tokenizer, expand, split
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -139,26 +136,19 @@ def places(structure: Structure, binary: bool = False) -> Places:
     Raises:
         EncodingError: it is not a tree whose edges lead away from its root, or has no reading order.
     """
-    depth = Depth().one(structure)
-    encoding = _path(structure, binary)
-    vectors = encoding.one(structure).values.reshape(len(depth.values), encoding.depth, encoding.width)
-    branch, taken = vectors.argmax(axis=2), vectors.any(axis=2).sum(axis=1)
-    branches = tuple(tuple(row[:steps].tolist()) for row, steps in zip(branch, taken, strict=True))
-    return Places(depth.values, SPRRelative().one(structure).pairs(), branches)
+    relative, depth = SPRRelative().one(structure).pairs(), Depth().one(structure).values
+    parents, order = structure.parents(), ranks(structure)
+    parents, branch = left_child_right_sibling(parents, order) if binary else (parents, branches(parents, order))
+    return Places(depth, relative, tuple(_up(node, parents, branch) for node in structure.unit_owner.tolist()))
 
 
-def _path(structure: Structure, binary: bool) -> BranchPath:
-    """An encoding that is large enough for this tree."""
-    parents = structure.parents()
-    if binary:
-        order = np.arange(structure.size) if structure.order is None else structure.order
-        parents, _ = left_child_right_sibling(parents, order)
-    children = np.bincount(parents[parents >= 0], minlength=1)
-    nodes: Any = np.arange(structure.size)
-    steps = -1
-    while len(nodes):
-        nodes, steps = np.unique(parents[nodes[parents[nodes] >= 0]]), steps + 1
-    return BranchPath(depth=max(steps, 1), width=2 if binary else max(int(children.max()), 1), binary=binary)
+def _up(node: int, parents: Ids, branch: Ids) -> tuple[int, ...]:
+    """The branches from a node up to the root."""
+    found = []
+    while parents[node] >= 0:
+        found.append(int(branch[node]))
+        node = parents[node]
+    return tuple(found)
 
 
 def _checked(texts: Iterable[str], longest: int) -> Iterator[str]:

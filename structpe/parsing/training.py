@@ -1,21 +1,25 @@
-"""Training a parser: taggers and a parser of spaCy, by spaCy's own trainer, on trees in CoNLL-U."""
+"""Training of parsers, by spaCy's own trainer, and their scores, both on trees in CoNLL-U."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import redirect_stdout
 from dataclasses import asdict, dataclass
 from io import StringIO
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from structpe.data.digests import Content, digest, refuse_changed, structures
 from structpe.errors import foreign, needing, reason_of, undamaged
-from structpe.formats.reading import Item
-from structpe.parsing.formats import NOTHING
-from structpe.parsing.gold import TAGGERS, documents, gold_items
+from structpe.formats.reading import Item, stream
+from structpe.formats.spacy import to_doc
+from structpe.formats.text import shown
+from structpe.parsing.formats import NOTHING, UPOS
 from structpe.parsing.models import ParsingError, files_of, not_finite
 from structpe.plain.bounds import STEPS
 from structpe.system.files import (
@@ -33,15 +37,156 @@ from structpe.system.processes import EndRequest
 
 if TYPE_CHECKING:
     from spacy.language import Language
+    from spacy.tokens import Doc
+    from spacy.vocab import Vocab
     from thinc.api import Config
 
-__all__ = ["Plan", "Progress", "train"]
+__all__ = ["TAGGERS", "Plan", "Progress", "Scores", "as_doc", "documents", "evaluate", "gold_items", "train"]
 
 T = TypeVar("T")
 CORPORA = ("train.spacy", "dev.spacy")
 REMEDY = "remove the folder, and train again"
 SHOWN = 100
 """Number of documents of the training files that are scored without files to choose by."""
+TOGETHER = 10
+"""Sentences per document; with several, the parser learns where a sentence ends (advice of spaCy's manual)."""
+TAGGERS = {"morphologizer": "upos", "tagger": "xpos"}
+"""The component of a pipeline that predicts each kind of tags."""
+TAGS = {"upos": "pos_", "xpos": "tag_"}
+"""Where spaCy's words have each kind of tags."""
+AT_ONCE = 1000
+"""Number of sentences in memory."""
+
+
+def gold_items(files: Iterable[str | Path]) -> Iterator[Item]:
+    """The sentences of CoNLL-U files or folders.
+
+    Raises:
+        ReadError: a file is missing or invalid.
+        StructureError: a sentence is not a tree.
+        ParsingError: a tag in UPOS is none of Universal Dependencies.
+    """
+    for file in files:
+        for item in stream(file, "conllu"):
+            if wrong := [tag for tag in item.metadata["upos"] if tag not in (*UPOS, NOTHING)]:
+                raise ParsingError(
+                    f"the tag {shown(wrong[0])} in UPOS is none of Universal Dependencies, which has "
+                    f"{', '.join(UPOS)}; correct it, or write _ for no tag"
+                ).at(item.structure.name)
+            yield item
+
+
+def as_doc(item: Item, vocab: Vocab) -> Doc:
+    """A sentence with heads, relations, and the tags that it has: UPOS as ``pos_``, XPOS as ``tag_``."""
+    upos, xpos = (["" if tag == NOTHING else tag for tag in item.metadata[name]] for name in ("upos", "xpos"))
+    return to_doc(item.structure, vocab, item.metadata["space_after"], xpos, upos)
+
+
+def documents(items: Iterable[Item], vocab: Vocab, together: int = TOGETHER) -> Iterator[Doc]:
+    """Documents of ``together`` sentences each, in the order of the file; the last may have fewer."""
+    from spacy.tokens import Doc
+
+    sentences = iter(items)
+    while group := [as_doc(item, vocab) for item in islice(sentences, together)]:
+        whole = Doc.from_docs(group)
+        assert whole is not None, "the group is not empty"
+        yield whole
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Percentages of words whose head (UAS), head and relation (LAS), and tags (UPOS, XPOS) are right.
+
+    For ``las``, ``uas``, ``upos`` and ``xpos``, words and sentences are given; all words count, including punctuation,
+    with whole relations such as ``nsubj:pass``; of tags, the words that have one in the files. ``spacy_...`` are from
+    spaCy's scorer on running text, ten sentences at a time: words and sentences are predicted, punctuation does not
+    count, and LAS and UAS are F-scores. Scores of tags are None if the files have none, or the parser predicts none.
+
+    Attributes:
+        sentences: number of sentences.
+        words: number of words.
+        las: head and relation.
+        uas: head.
+        upos: universal tag.
+        xpos: tag of the treebank.
+        spacy_las: head and relation, on running text.
+        spacy_uas: head, on running text.
+        spacy_upos: universal tag, on running text.
+        spacy_xpos: tag of the treebank, on running text.
+        spacy_words: words that spaCy's tokenizer found.
+    """
+
+    sentences: int
+    words: int
+    las: float
+    uas: float
+    upos: float | None
+    xpos: float | None
+    spacy_las: float
+    spacy_uas: float
+    spacy_upos: float | None
+    spacy_xpos: float | None
+    spacy_words: float
+
+
+def evaluate(files: Iterable[str | Path], nlp: Language) -> Scores:
+    """Score a parser on CoNLL-U files.
+
+    Raises:
+        ReadError, StructureError: a file is missing or bad.
+        ParsingError: there is no sentence.
+    """
+    from spacy.training import Example
+
+    items = gold_items(files)
+    sentences, counts, examples = 0, Counter[str](), list[Example]()
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", module="spacy|thinc")  # about words that spaCy's tokenizer does not find
+        while some := list(islice(items, AT_ONCE)):
+            sentences += len(some)
+            counts.update(_right(some, nlp))
+            examples += [Example(nlp.make_doc(doc.text), doc) for doc in documents(some, nlp.vocab)]
+        if not sentences:
+            raise ParsingError("there is no sentence to score a parser on; give files with some")
+        found = nlp.evaluate(examples)
+    trees = {name: 100 * counts[name] / counts["words"] for name in ("las", "uas")}
+    trees |= {f"spacy_{name}": 100 * float(found[f"dep_{name}"] or 0) for name in ("las", "uas")}
+    tags: dict[str, float | None] = dict.fromkeys([*TAGS, *(f"spacy_{name}" for name in TAGS)])
+    for name, score in (("upos", "pos_acc"), ("xpos", "tag_acc")):
+        if counts[f"guessed {name}"]:
+            tags[name] = 100 * counts[name] / counts[f"with {name}"]
+            tags[f"spacy_{name}"] = None if found.get(score) is None else 100 * float(found[score])
+    trees["spacy_words"] = 100 * float(found["token_acc"] or 0)
+    return Scores(sentences, counts["words"], **{**trees, **tags})  # type: ignore[arg-type]  # only tags may be None
+
+
+def _right(items: Sequence[Item], nlp: Language) -> Iterator[str]:
+    """What is right, or counts, of each word: a name for each."""
+    gold = [as_doc(item, nlp.vocab) for item in items]
+    for right, given in zip(gold, nlp.pipe(map(_bare, gold)), strict=True):
+        for one, other in zip(right, given, strict=True):
+            yield "words"
+            if one.head.i == other.head.i:
+                yield "uas"
+                if one.dep_ == other.dep_:
+                    yield "las"
+            for name, attribute in TAGS.items():
+                tag, guessed = getattr(one, attribute), getattr(other, attribute)
+                if tag:
+                    yield f"with {name}"
+                    if guessed:
+                        yield f"guessed {name}"
+                    if guessed == tag:
+                        yield name
+
+
+def _bare(doc: Doc) -> Doc:
+    """A copy with words and white space only, as one sentence."""
+    from spacy.tokens import Doc as SpacyDoc
+
+    starts: list[bool | int | None] = [place == 0 for place in range(len(doc))]
+    spaces = [bool(word.whitespace_) for word in doc]
+    return SpacyDoc(doc.vocab, words=[word.text for word in doc], spaces=spaces, sent_starts=starts)
 
 
 class Progress(NamedTuple):

@@ -1,6 +1,6 @@
 """Graphormer and its variants: degrees, distances and edges on shortest paths.
 
-The virtual node is that of :func:`structpe.transforms.virtual.with_virtual_node`.
+The virtual node is that of :func:`structpe.transforms.nodes.with_virtual_node`.
 """
 
 from __future__ import annotations
@@ -197,7 +197,7 @@ class Graphormer(GraphormerModel, name="graphormer"):
     code, edge type "multi_hop".)
 
     As in the code: steps after the m-th are left out of the sum, which is then divided by m; the virtual node, see
-    :func:`structpe.transforms.virtual.with_virtual_node`, has no degree. The paper's eq. 4 gives in-degree and
+    :func:`structpe.transforms.nodes.with_virtual_node`, has no degree. The paper's eq. 4 gives in-degree and
     out-degree a table each; the code is for undirected graphs, where both are one number. Unlike the code: edges of a
     directed structure count in both directions, and a label in the reverse direction has its own row; of several
     shortest paths the one with the smallest labels is taken, whatever the numbers of nodes, where the code takes the

@@ -159,7 +159,7 @@ class GraphBERT(PositionModel, name="graph-bert"):
     whose three tables are learned; the paper's and the survey's form without parameters is ``graph-bert-survey``.)
 
     The code computes all three in one large graph and reads contexts of a target and the k nodes nearest to it:
-    :func:`structpe.transforms.contexts.contexts` makes these, with the features that ``Feature("intimacy")`` and
+    :func:`structpe.transforms.parts.contexts` makes these, with the features that ``Feature("intimacy")`` and
     ``Feature("hop")`` then read. Its roles are those of one round, functions of the degree. Its LayerNorm and dropout
     after the sum, and the residual of raw features in each layer, are not included.
 

@@ -318,7 +318,7 @@ class Identify(nn.Module):
 class Tokens(PositionModel):
     """x_t + W [P_u, P_v] + E[u = v]: token t is the node u = v, or the edge from u to v.
 
-    The tokens are made by :func:`structpe.transforms.edge_tokens.edge_tokens`; in any other structure every unit is a
+    The tokens are made by :func:`structpe.transforms.nodes.edge_tokens`; in any other structure every unit is a
     node.
     """
 
@@ -336,7 +336,7 @@ class TokenGT(Tokens, name="tokengt"):
     P_u has the node's entries of the k lowest eigenvectors of the Laplacian, the trivial one among them; s is a random
     sign for each eigenvector and structure in training, 1 in evaluation. W (d, 2k) without bias; E (2, d) tells nodes
     from edges, a self-loop looking like a node. The tokens are made by
-    :func:`structpe.transforms.edge_tokens.edge_tokens`; in any other structure every unit is a node. (Kim et al. 2022,
+    :func:`structpe.transforms.nodes.edge_tokens`; in any other structure every unit is a node. (Kim et al. 2022,
     section 2.2; the authors' code, where random signs and a dropout of eigenvectors, not here, are options.) The tokens
     [graph] and [null] that the code adds are not positions: they would be units.
 
@@ -367,7 +367,7 @@ class TokenGTORF(Tokens, name="tokengt-orf"):
 
     For m nodes the matrix is (m, m); of each row the first k numbers are taken, or zeros added up to k, and the row is
     brought to length 1 again. W (d, 2k) without bias, E (2, d). The tokens are made by
-    :func:`structpe.transforms.edge_tokens.edge_tokens`; in any other structure every unit is a node. (Kim et al. 2022,
+    :func:`structpe.transforms.nodes.edge_tokens`; in any other structure every unit is a node. (Kim et al. 2022,
     section 2.2; the authors' code, whose matrix has the size of the largest graph of a batch, and gives a small graph
     different features in a batch with a large one; here each has its own.)
 

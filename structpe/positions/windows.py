@@ -165,7 +165,7 @@ class Exphormer(PositionModel, name="exphormer"):
 
     The code adds 1e-6 to the denominator of the softmax; the features of its edges may be anything, here they are
     labels. It gives virtual nodes a separate state outside the graph; here they are nodes, of
-    :func:`structpe.transforms.virtual.with_virtual_node`, with the embedding of their text.
+    :func:`structpe.transforms.nodes.with_virtual_node`, with the embedding of their text.
 
     Args:
         encoding: the listed pairs and their types.

@@ -1,22 +1,190 @@
-"""Subwords: a tokenizer splits the label of a node into units, which the node then owns."""
+"""Subwords: a tokenizer splits the label of a node into units, which the node then owns, or which become nodes."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
+from structpe.errors import StructPEError, needing, reason_of
 from structpe.structure import Ids, Structure, of_structures
-from structpe.transforms._special import hung_on_root
-from structpe.transforms._tokenizers import AnyTokenizer, as_tokenizer, unknown_token
-from structpe.transforms.alignment import Alignment, Gap
+from structpe.transforms.nodes import padded
+from structpe.transforms.parts import taken
 
 if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer
 
-__all__ = ["Alignment", "Gap", "Special", "Split", "split"]
+__all__ = [
+    "SPECIAL",
+    "Alignment",
+    "AnyTokenizer",
+    "Gap",
+    "Rule",
+    "Special",
+    "Split",
+    "TokenizerError",
+    "as_tokenizer",
+    "expand",
+    "hung_on_root",
+    "split",
+    "unknown_token",
+]
+
+AnyTokenizer: TypeAlias = Any
+"""A ``tokenizers.Tokenizer``; a fast tokenizer of ``transformers``; a ``tokenizer.json``, or a folder that has one."""
+
+FILE = "tokenizer.json"
+
+
+class TokenizerError(StructPEError):
+    """Something is not a fast tokenizer."""
+
+
+def as_tokenizer(given: AnyTokenizer) -> Tokenizer:
+    """The tokenizer, which has character offsets of its units.
+
+    Raises:
+        TokenizerError: it is a slow tokenizer without offsets, a path without a tokenizer, or something else.
+        MissingExtra: the ``tokenizers`` library is not installed.
+    """
+    with needing("tokenizers", "text"):
+        from tokenizers import Tokenizer
+    if isinstance(given, Tokenizer):
+        return given
+    if isinstance(given, str | Path):
+        return _load(Path(given))
+    kind = type(given).__name__
+    if not any(cls.__name__ == "PreTrainedTokenizerBase" for cls in type(given).__mro__):
+        raise TokenizerError(
+            f"a {kind} is not a known tokenizer; give a tokenizers.Tokenizer, a fast tokenizer of "
+            f"transformers, or the path of a {FILE}"
+        )
+    if not given.is_fast:
+        raise TokenizerError(
+            f"{kind} is a slow tokenizer, which has no character offsets; load the fast one: "
+            "AutoTokenizer.from_pretrained(..., use_fast=True)"
+        )
+    backend: Tokenizer = given.backend_tokenizer
+    return backend
+
+
+def unknown_token(tokenizer: Tokenizer) -> str | None:
+    """The unknown token; Unigram has an id instead, which is only in its JSON."""
+    model = json.loads(tokenizer.to_str())["model"]
+    if model.get("unk_id") is not None:
+        return str(model["vocab"][model["unk_id"]][0])
+    token: str | None = model.get("unk_token")
+    return token
+
+
+def _load(path: Path) -> Tokenizer:
+    from tokenizers import Tokenizer
+
+    file = path / FILE if path.is_dir() else path
+    if not file.is_file():
+        raise TokenizerError(f"there is no file {file.name!r}; give a {FILE}, or a folder that has one").at(path)
+    try:
+        return Tokenizer.from_file(str(file))
+    except Exception as error:  # plain Exception is what the library raises
+        raise TokenizerError(
+            f"the file is not a tokenizer ({reason_of(error)}); give a file written by save() of the tokenizers "
+            "library, or by save_pretrained() of a fast tokenizer of transformers"
+        ).at(file) from None
+
+
+class Gap(NamedTuple):
+    """Characters that no unit covers.
+
+    Attributes:
+        node: the node with the label; -1 if a whole text was split.
+        start: their first position in the label or text.
+        text: the characters.
+    """
+
+    node: int
+    start: int
+    text: str
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """What a tokenizer could not align with the nodes, if its offsets are right. White space does not count.
+
+    BPE without bytes and without an unknown token drops characters, which shifts the following offsets: gaps then have
+    the right length, but are too far right.
+
+    Attributes:
+        missing: nodes without a unit; they have the unknown token, or no unit.
+        gaps: characters that no unit covers.
+        shared: (text of the unit, its node, another node that it also covers) of units that cross a border.
+        dropped: texts of units in no node, which were left out.
+        blanks: texts of units of white space only, which were left out. This is not a loss, but differs from the
+            tokenizer's output.
+        moved: texts of units whose order differs from the text, as units are sorted by node. This is not a loss.
+    """
+
+    missing: tuple[int, ...] = ()
+    gaps: tuple[Gap, ...] = ()
+    shared: tuple[tuple[str, int, int], ...] = ()
+    dropped: tuple[str, ...] = ()
+    blanks: tuple[str, ...] = ()
+    moved: tuple[str, ...] = ()
+
+    @property
+    def complete(self) -> bool:
+        """Whether all was aligned."""
+        return not (self.missing or self.gaps or self.shared or self.dropped)
+
+    def plain(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return asdict(self) | {"gaps": [gap._asdict() for gap in self.gaps], "complete": self.complete}
+
+    def __str__(self) -> str:
+        parts = {
+            "nodes without a unit": self.missing,
+            "pieces of text in no unit": [gap.text for gap in self.gaps],
+            "units across a border": [text for text, *_ in self.shared],
+            "units in no node": self.dropped,
+            "units of blanks left out": self.blanks,
+            "units in another place than in the text": self.moved,
+        }
+        lines = [f"{len(found)} {what}: {', '.join(map(repr, found))}" for what, found in parts.items() if found]
+        return "; ".join((["every unit has one node, every node a unit"] if self.complete else []) + lines)
+
+
+SPECIAL = "special"
+"""The relation of such a node to the root."""
+
+
+def hung_on_root(structure: Structure, front: Sequence[str], back: Sequence[str]) -> Structure:
+    """The structure with nodes added before and after its own, in number and in order; their features are 0.
+
+    Raises:
+        StructureError: the structure has no root.
+    """
+    if structure.root is None:
+        raise structure.error("the structure has no root for special tokens; give them to the border nodes")
+    led, count = len(front), len(front) + len(back)
+    behind = np.arange(led + structure.size, structure.size + count)
+    new = np.concatenate([np.arange(led), behind])
+    root, order = structure.root + led, structure.order
+    labelled = structure.relations or not len(structure.edges)
+    return replace(
+        structure,
+        nodes=(*front, *structure.nodes, *back),
+        edges=np.concatenate([structure.edges + led, np.column_stack([np.full(count, root), new])]),
+        relations=(*structure.relations, *[SPECIAL] * count) if labelled else (),
+        order=None if order is None else np.concatenate([np.arange(led), order + led, behind]),
+        root=root,
+        units=None,
+        owner=None,
+        features=padded(structure.features, (led, len(back)), (0, count)),
+    )
+
 
 Special = Literal["none", "border", "root"]
 
@@ -211,3 +379,81 @@ def _unknown(structure: Structure, tokenizer: Tokenizer, node: int, missing: str
             "missing='none'"
         )
     return _Unit(token, id, node)
+
+
+Rule = Literal["all", "first", "chain"]
+
+UNIT = "unit"
+"""The relation between two units of one word."""
+
+
+@of_structures
+def expand(structure: Structure, rule: Rule = "all") -> Structure:
+    """Choose the positions of the subwords of a word.
+
+    * ``all``: every unit has the place of its word (survey, footnote 1). Nothing changes, since encodings do this by
+      default. Those of offsets between nodes, such as ``distance``, distinguish the units of one word by their order
+      (survey, eq. 31).
+    * ``first``: the first unit replaces the word, with its edges; each further unit is a new node, a child of the first
+      by the relation ``unit``. In a tree it is one level deeper, so only the first unit has the position of the word.
+    * ``chain``: as ``first``, but each further unit is a child of the previous one, so that positions continue within
+      the word: depths are d, d + 1, d + 2, ..., and ``spr-relative`` and signed distances between them are offsets.
+
+    The units are read in their order. A node has the features of its word; those of a new edge are 0. A word of a tree
+    without units is left out: its dependents become those of its head. If it is the root, its first dependent becomes
+    the root and the head of the others.
+
+    Raises:
+        StructureError: the rule does not exist; a node has no unit, and the graph is not a tree.
+    """
+    if rule not in ("all", "first", "chain"):
+        raise structure.error(f"the rule is {rule!r}; give 'all', 'first' or 'chain'")
+    if rule == "all" or structure.units is None or structure.owner is None:
+        return structure
+    structure = _without_units(structure, structure.owner)
+    assert structure.owner is not None, "the nodes that are left own units"
+    assert structure.units is not None, "which have texts"
+    owner = structure.owner
+    first = np.searchsorted(owner, np.arange(structure.size))
+    further = np.flatnonzero(first[owner] != np.arange(len(owner)))
+    heads = first[owner[further]] if rule == "first" else further - 1
+    rank = None if structure.order is None else structure.order[owner]
+    labelled = structure.relations or not len(structure.edges)
+    return replace(
+        structure,
+        nodes=structure.units,
+        edges=np.concatenate([first[structure.edges], np.column_stack([heads, further])]),
+        relations=(*structure.relations, *[UNIT] * len(further)) if labelled else (),
+        order=None if rank is None else np.argsort(np.argsort(rank, kind="stable"), kind="stable"),
+        root=None if structure.root is None else int(first[structure.root]),
+        units=None,
+        owner=None,
+        features=padded(taken(structure.features, owner, np.arange(len(structure.edges))), (0, 0), (0, len(further))),
+    )
+
+
+def _without_units(structure: Structure, owner: Ids) -> Structure:
+    """The tree without nodes that have no unit."""
+    kept = np.unique(owner)
+    if len(kept) == structure.size:
+        return structure
+    parents = structure.parents()
+    has = np.isin(np.arange(structure.size), kept)
+    while len(wrong := kept[(parents[kept] >= 0) & ~has[parents[kept]]]):
+        parents[wrong] = parents[parents[wrong]]
+    tops = kept[parents[kept] < 0]
+    parents[tops[1:]] = tops[0]
+    place = np.cumsum(has) - 1
+    below = kept[parents[kept] >= 0]
+    edge = np.empty(structure.size, dtype=np.int64)
+    edge[structure.edges[:, 1]] = np.arange(len(structure.edges))
+    return replace(
+        structure,
+        nodes=tuple(structure.nodes[node] for node in kept),
+        edges=np.column_stack([place[parents[below]], place[below]]),
+        relations=tuple(structure.relations[number] for number in edge[below]) if structure.relations else (),
+        order=None if structure.order is None else np.argsort(np.argsort(structure.order[kept])),
+        root=None if structure.root is None else int(place[tops[0]]),
+        owner=place[owner],
+        features=taken(structure.features, kept, edge[below]),
+    )

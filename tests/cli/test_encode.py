@@ -14,7 +14,7 @@ from structpe.data import chunks
 from structpe.data.store import load
 from structpe.encodings import Distance, RandomWalk
 from structpe.formats import read
-from structpe.transforms.levi import levi
+from structpe.transforms.nodes import levi
 from tests.cli.running import SAMPLE, complaint, output, structpe
 
 FILE = SAMPLE / "test.txt"

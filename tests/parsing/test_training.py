@@ -19,9 +19,8 @@ from structpe.errors import StoreError, StructPEError
 from structpe.formats import Item, read
 from structpe.parsing import Plan, Progress, evaluate, load_parser, parse, train
 from structpe.parsing.formats import as_conllu
-from structpe.parsing.gold import as_doc, documents, gold_items
 from structpe.parsing.models import ParsingError
-from structpe.parsing.training import _config, _prepare, _write
+from structpe.parsing.training import _config, _prepare, _write, as_doc, documents, gold_items
 from structpe.system import files
 from tests.datasets import corpus
 from tests.foreign import FOREIGN, FOREIGN_IDS, contents

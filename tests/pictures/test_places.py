@@ -16,7 +16,7 @@ from structpe.pictures.layout import form_of, places_of
 from structpe.pictures.plan import levels
 from structpe.structure import Structure, path
 from structpe.transforms import grid
-from structpe.transforms.product import with_class_token
+from structpe.transforms.nodes import with_class_token
 from tests.pictures.cases import FORMS, MEANING, PARSE, RING
 from tests.strategies import structures, trees
 

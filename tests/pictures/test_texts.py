@@ -20,7 +20,7 @@ from structpe.pictures.layout import form_of
 from structpe.pictures.plan import RELATION, wrapped
 from structpe.pictures.style import apart, look, meets, shortened, tall, text_box, wide
 from structpe.transforms import grid
-from structpe.transforms.levi import levi
+from structpe.transforms.nodes import levi
 from tests.datasets import FOLDER, SAMPLES, corpus
 from tests.pictures.cases import DIMS, FORMS, PARSE, large
 from tests.pictures.measuring import faults

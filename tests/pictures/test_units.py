@@ -13,7 +13,7 @@ from structpe.pictures import load, page, show
 from structpe.pictures.heat import heat_of, in_order, unit_labels, unit_names
 from structpe.pictures.view import view
 from structpe.structure import Structure, path
-from structpe.transforms.levi import levi
+from structpe.transforms.nodes import levi
 from tests.pictures.cases import DIMS, MEANING, PARSE
 from tests.pictures.measuring import faults
 from tests.pictures.runs import written

@@ -16,7 +16,7 @@ from structpe.encodings import Feature, Intimacy, RootDistance, WeisfeilerLehman
 from structpe.errors import PositionError, StructureError
 from structpe.positions import MODELS, Dims
 from structpe.structure import Structure, path
-from structpe.transforms.contexts import contexts
+from structpe.transforms.parts import contexts
 
 DIMS = Dims(8, 2, 1)
 FEATURES = {"encoding": Feature("role"), "rank": Feature("intimacy"), "hop": Feature("hop")}

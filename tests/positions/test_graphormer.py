@@ -19,7 +19,7 @@ from structpe.positions import MODELS, Dims, PositionModel, Positions, Site
 from structpe.structure import Structure, path
 from structpe.terms import Lookup
 from structpe.transforms import levi
-from structpe.transforms.virtual import with_virtual_node
+from structpe.transforms.nodes import with_virtual_node
 from tests.golden import Golden, golden
 from tests.positions.cases import TREES, made
 

@@ -20,7 +20,7 @@ from structpe.errors import PositionError
 from structpe.positions import MODELS, Dims, PositionModel, Site, Sources, build
 from structpe.structure import Structure, path
 from structpe.terms import Terms
-from structpe.transforms.virtual import with_virtual_node
+from structpe.transforms.nodes import with_virtual_node
 from tests.golden import golden
 from tests.positions.cases import Around, encoded, made, noise
 

@@ -26,7 +26,7 @@ from structpe.errors import PositionError, UnsupportedTerm
 from structpe.positions import MODELS, Cells, Dims, PositionModel, Positions, Site, Sources, build, describe
 from structpe.registry import Registry
 from structpe.terms import Terms
-from structpe.transforms.virtual import with_virtual_node
+from structpe.transforms.nodes import with_virtual_node
 from tests.positions.cases import (
     BLOCKS,
     CAUSAL,

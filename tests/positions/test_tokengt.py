@@ -15,7 +15,7 @@ from structpe.encodings import Endpoints, TokenLaplacian
 from structpe.errors import EncodingError, PositionError, StructureError
 from structpe.positions import MODELS, Dims, Positions
 from structpe.structure import Structure, path
-from structpe.transforms.edge_tokens import edge_tokens
+from structpe.transforms.nodes import edge_tokens
 from tests.positions.cases import TREES, made, noise
 from tests.strategies import digraphs, relabelled, undirected
 

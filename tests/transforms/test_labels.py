@@ -5,7 +5,7 @@ import pytest
 from structpe.errors import StructureError
 from structpe.formats import triples
 from structpe.structure import Structure
-from structpe.transforms.labels import readable, readable_relation, with_readable_labels
+from structpe.transforms.texts import readable, readable_relation, with_readable_labels
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, 
 from structpe.errors import StructureError
 from structpe.structure import Structure
 from structpe.transforms import levi, linearise
-from structpe.transforms.written import Form, written
+from structpe.transforms.texts import Form, written
 from tests.strategies import structures
 
 

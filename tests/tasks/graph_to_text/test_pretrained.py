@@ -28,7 +28,7 @@ from structpe.tasks.runs.text import PretrainedTextRun, evaluate, generate
 from structpe.tasks.training.lightning_module import Learner
 from structpe.tasks.training.result import load_weights, save_weights
 from structpe.transforms import linearise
-from structpe.transforms.labels import with_readable_labels
+from structpe.transforms.texts import with_readable_labels
 from tests.adapters.models import CONFIGS, HEADED
 from tests.representatives import only
 from tests.tasks.graph_to_text.checkpoints import POSITION, checkpoint, tokenizer, tuned

@@ -1,8 +1,8 @@
-"""Contexts: for each node of a large graph, the few nodes nearest to it as a separate structure."""
+"""Parts of a graph, and other numberings of it: a subgraph, contexts of nodes, the same graph renumbered."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +14,45 @@ from scipy.sparse.csgraph import shortest_path
 from structpe.errors import StructureError
 from structpe.structure import Ids, Structure, of_structures
 
-__all__ = ["UNREACHABLE", "contexts"]
+__all__ = ["UNREACHABLE", "contexts", "renumbered", "subgraph", "taken"]
+
+
+@of_structures
+def subgraph(structure: Structure, nodes: Ids, edges: Ids | None = None) -> Structure:
+    """Some nodes, numbered in the given order, and edges between them.
+
+    Labels, relations and features are kept. The remaining nodes keep their reading order, and the root, if it remains,
+    stays the root.
+
+    Args:
+        structure: the whole graph.
+        nodes: distinct numbers of nodes.
+        edges: numbers of edges between these nodes; None for all such edges.
+
+    Raises:
+        StructureError: the graph has units, there is no node, a node is repeated, or an edge has another end.
+    """
+    if structure.units is not None:
+        raise structure.error("nodes are already split into units; take the subgraph first, then split")
+    nodes = np.asarray(nodes, dtype=np.int64)
+    place = np.full(structure.size, -1)
+    place[nodes] = np.arange(len(nodes))
+    if not len(nodes) or not np.array_equal(place[nodes], np.arange(len(nodes))):
+        raise structure.error("a subgraph needs one node at least, and each of its nodes once")
+    ends = place[structure.edges]
+    kept = np.flatnonzero((ends >= 0).all(axis=1)) if edges is None else np.asarray(edges, dtype=np.int64)
+    if (ends[kept] < 0).any():
+        raise structure.error("an edge of a subgraph has an end that is not among its nodes; leave such edges out")
+    return replace(
+        structure,
+        nodes=tuple(structure.nodes[node] for node in nodes.tolist()),
+        edges=ends[kept],
+        relations=tuple(structure.relations[edge] for edge in kept.tolist()) if structure.relations else (),
+        order=None if structure.order is None else np.argsort(np.argsort(structure.order[nodes])),
+        root=None if structure.root is None or place[structure.root] < 0 else int(place[structure.root]),
+        features=taken(structure.features, nodes, kept),
+    )
+
 
 MOST = 1 << 15
 """The largest number of nodes of the whole graph, for which the matrix of intimacy takes 8 GiB."""
@@ -54,7 +92,10 @@ def contexts(
     """
     chosen = range(structure.size) if targets is None else targets
     _check(structure, k, chosen, restart)
-    there, graph = _joined(structure)
+    there = np.zeros((structure.size, structure.size), dtype=np.bool_)
+    source, end = structure.edges.T
+    there[source, end] = there[end, source] = True
+    graph = csr_array(there)
     scale = np.maximum(there.sum(axis=1), 1) ** -0.5
     matrix = np.eye(structure.size) - (1 - restart) * scale[:, None] * there * scale[None, :]
     intimacy = restart * np.linalg.inv(matrix)
@@ -91,13 +132,6 @@ def _context(structure: Structure, target: int, members: Ids, hops: NDArray[np.f
     )
 
 
-def _joined(structure: Structure) -> tuple[NDArray[np.bool_], csr_array]:
-    there = np.zeros((structure.size, structure.size), dtype=np.bool_)
-    source, target = structure.edges.T
-    there[source, target] = there[target, source] = True
-    return there, csr_array(there)
-
-
 def _is_whole(given: Any) -> bool:
     """Whether it is a list of whole numbers."""
     return isinstance(given, (Sequence, np.ndarray)) and all(isinstance(each, (int, np.integer)) for each in given)
@@ -119,3 +153,39 @@ def _check(structure: Structure, k: int, targets: Sequence[int], restart: float)
         raise StructureError(f"targets are a list of numbers of nodes; given is {targets!r}")
     if wrong := [target for target in targets if not 0 <= target < structure.size]:
         raise structure.error(f"target {wrong[0]} is no node; the {structure.size} nodes are 0..{structure.size - 1}")
+
+
+@of_structures
+def renumbered(graph: Structure, generator: np.random.Generator) -> Structure:
+    """The same graph with its nodes renumbered and its edges in another order.
+
+    Labels, relations, features, order and root are permuted accordingly. In an undirected graph some edges are
+    also reversed.
+
+    Raises:
+        StructureError: the graph has units, whose owners are in the order of the nodes.
+    """
+    if graph.units is not None:
+        raise graph.error("a graph with units cannot be renumbered; remove its units first (units=None, owner=None)")
+    number = generator.permutation(graph.size)
+    moved = generator.permutation(len(graph.edges))
+    edges = number[graph.edges][moved]
+    if not graph.directed:
+        turned = generator.random(len(edges)) < 0.5
+        edges = np.where(turned[:, None], edges[:, ::-1], edges)
+    before = np.argsort(number)
+    return replace(
+        graph,
+        nodes=tuple(graph.nodes[i] for i in before),
+        edges=edges,
+        relations=tuple(graph.relations[i] for i in moved) if graph.relations else (),
+        order=None if graph.order is None else graph.order[before],
+        root=None if graph.root is None else int(number[graph.root]),
+        features=taken(graph.features, before, moved),
+    )
+
+
+def taken(features: Mapping[str, Any], nodes: Ids, edges: Ids) -> dict[str, NDArray[Any]]:
+    """The features of some nodes, in this order, and of some edges."""
+    rows = {key: edges if key.startswith("edge_") else nodes for key in features}
+    return {key: np.asarray(value)[rows[key]] for key, value in features.items()}

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from structpe.errors import StructureError
 from structpe.structure import Ids, Structure, of_structures, path
-from structpe.transforms.virtual import with_virtual_node
 
-__all__ = ["grid", "product", "with_class_token"]
+__all__ = ["grid", "product"]
 
 MOST = 1 << 20
 """The largest number of nodes of a product; with more, quantities of pairs would need 10^12 numbers."""
@@ -81,25 +80,6 @@ def product(a: Structure, b: Structure) -> Structure:
         features=_features(a, b),
         name=",".join(filter(None, (a.name, b.name))),
     )
-
-
-@of_structures
-def with_class_token(structure: Structure, label: str = "[CLS]") -> Structure:
-    """The structure with one more node in front, read first: a class token, as in Vision Transformers.
-
-    It is a virtual node (:func:`structpe.transforms.virtual.with_virtual_node`). If the others have coordinates, its
-    coordinates are -1: it has no place in the grid.
-
-    Raises:
-        StructureError: the structure already has a virtual node.
-    """
-    led = with_virtual_node(structure, label)
-    if "coordinates" not in led.features:
-        return led
-    places = np.asarray(led.features["coordinates"])
-    places = places.astype(np.result_type(places.dtype, np.int8))  # a copy, which can be negative
-    places[0] = -1
-    return replace(led, features={**led.features, "coordinates": places})
 
 
 def _is_whole(given: Any) -> bool:
