@@ -95,10 +95,10 @@ class Authors:
 
 
 def _t5(model: Any, state: State, _: Edges) -> dict[str, Tensor]:
-    stack = "encoder" if model.rows.bidirectional else "decoder"
+    stack = "encoder" if model.rows.rule.bidirectional else "decoder"
     theirs = state.take(f"{stack}.block.0.layer.0.SelfAttention.relative_attention_bias.weight")
     own = model.table.weight
-    more = theirs[-1:].expand(own.shape[1] - model.rows.count, -1)
+    more = theirs[-1:].expand(own.shape[1] - model.rows.offsets, -1)
     return {"table.weight": torch.cat([theirs, more]).expand(len(own), -1, -1)}
 
 

@@ -56,7 +56,7 @@ class NoPE(PositionModel, name="nope"):
 
     x_t and s_ij as they are.
 
-    In a decoder the causal mask is not symmetric, so that several layers can learn to count: this is the only position
+    In a decoder the causal mask is not symmetric, so several layers can learn to count: this is the only position
     information, and the mask is not part of this model. (Kazemnejad et al. 2023, section 5.) In an encoder units are a
     set. An empty sum of position models is the same; this one has a name.
     """
@@ -425,8 +425,8 @@ def solve(field: Field, start: Tensor, count: int, step: float = 0.01, parts: in
     """(count, *start) p(0), p(step), ... by torchdiffeq's Runge-Kutta of order 4 (3/8 rule), ``parts`` steps for each.
 
     float32 at least. Gradients are those of the computed path itself; the states between two outputs are computed again
-    in the backward pass, so that memory grows with ``count`` only. (The authors solve an adjoint equation instead,
-    whose gradients differ by the error of the method.)
+    in the backward pass: memory grows with ``count`` only. (The authors solve an adjoint equation instead, whose
+    gradients differ by the error of the method.)
 
     Args:
         field: h.
@@ -457,7 +457,7 @@ def places_on(model: str, places: Tensor) -> int:
     """How many places 0, 1, ... there must be for these.
 
     Raises:
-        PositionError: they are no integers, or some are negative.
+        PositionError: they are not integers, or some are negative.
     """
     if places.is_floating_point() or int(places.min()) < 0:
         raise PositionError(

@@ -49,6 +49,9 @@ class Block(PositionModel, ABC):
     It replaces the attention of the layers. Everything else is as for any position model: sites, encodings, spec,
     registry. The formula of parameters includes the projections, which other models leave to the layer.
 
+    Raises:
+        UnsupportedTerm: something else than which pairs attend is to act on attention.
+
     Attributes:
         drops: whether its attention drops weights with the probability ``site.dropout``; if not, a layer refuses to
             have ``attention_dropout``.
@@ -129,8 +132,8 @@ def without_heads(model: str, pairs: Tensor) -> Tensor:
     """
     if pairs.shape[1] > 1:
         raise UnsupportedTerm(
-            f"position model {model!r} has no heads, so that a mask for each of {pairs.shape[1]} heads does not fit; "
-            f"give one for all"
+            f"position model {model!r} has no heads: a mask for each of {pairs.shape[1]} heads does not fit; give "
+            f"one for all"
         )
     return pairs[:, 0]
 

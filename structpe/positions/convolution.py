@@ -36,9 +36,9 @@ class Convolution(PairTable, name="convolution"):
     s_ij = q_i.k_j / sqrt(d_h) + b[clip(s - t, -m, m)],  b (2m + 1) of each head and layer, outside the scale.
 
     The weights of a lightweight convolution, one kernel per head that does not depend on the units ("convfixed" of the
-    code), before the softmax that it shares with q.k. Beyond the ends of the kernel the code repeats its last weights,
-    so that distant units are not cut off. b starts at 0. Without q.k, as a convolution alone, it is not a position
-    model of attention, and not included.
+    code), before the softmax that it shares with q.k. Beyond the ends of the kernel the code repeats its last weights:
+    distant units are not cut off. b starts at 0. Without q.k, as a convolution alone, it is not a position model of
+    attention, and not included.
 
     Args:
         max_distance: m; the kernel is 2m + 1 wide, 17 in the paper's models.

@@ -181,7 +181,6 @@ class DeBERTaV2(Block, name="deberta-v2"):
     Raises:
         PositionError: other buckets, a ``max_distance`` that is not above them, no interaction or one twice, or no
             single integer per pair.
-        UnsupportedTerm: something else than which pairs attend is to act on attention.
     """
 
     drops = True

@@ -73,7 +73,7 @@ class FixedDecay(DistanceModel):
 
     def __init__(self, dims: Dims, encoding: Encoding = Offset()) -> None:
         super().__init__(dims, encoding)
-        # Follows the model to float64, so that the bias does; what it is computed from would be rounded there.
+        # Follows the model to float64, and the bias takes its dtype; stored distances or slopes would be rounded.
         self.register_buffer("like", torch.empty(0), persistent=False)
 
     @abstractmethod
@@ -120,7 +120,7 @@ class ALiBiCausal(UnitModel, name="alibi-causal"):
 
     def __init__(self, dims: Dims, encoding: Encoding = Order()) -> None:
         super().__init__(dims, encoding)
-        # Follows the model to float64, so that the bias does; the slopes themselves would be rounded there.
+        # As in FixedDecay.
         self.register_buffer("like", torch.empty(0), persistent=False)
 
     def prepare(self, positions: Positions) -> Terms:

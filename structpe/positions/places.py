@@ -69,7 +69,7 @@ class PlaceRows:
         """The places of a batch, none of which is ``max_length`` or more.
 
         Units in reading order have the places 0, 1, ...: rows of a table are then a view of it, the same for the whole
-        batch, so that nothing is computed per batch. Otherwise they are gathered.
+        batch: nothing is computed per batch. Otherwise they are gathered.
 
         Raises:
             PositionError: a place is beyond the table, or the encoding does not give one number per unit.
@@ -114,7 +114,7 @@ class PlacesModel(PositionModel):
 def _in_order(encoding: Encoding, places: Tensor) -> bool:
     """Whether unit j of every structure has place j, except for padding, which has place 0.
 
-    In reading order each place occurs once, so that a 0 after the first unit must be padding.
+    In reading order each place occurs once, so a 0 after the first unit must be padding.
     """
     if not isinstance(encoding, Order):
         return False

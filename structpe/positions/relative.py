@@ -323,7 +323,7 @@ class ShawKeys(PairRows, name="shaw-keys"):
 
     K is a table (2m + 1, d_h) per layer. Shaw et al. (2018, section 4.3) find that vectors at the values can be left
     out; without them fused attention kernels can be used. With m = t_max - 1 nothing is clipped: "relative_key" of
-    BERT's reimplementations, whose table counts query minus key, so that its rows have the reverse order.
+    BERT's reimplementations, whose table counts query minus key: its rows have the reverse order.
 
     Args:
         max_distance: m, the farthest offset that has its own vector.

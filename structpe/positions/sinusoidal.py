@@ -195,8 +195,8 @@ class Shortformer(UnitModel, name="shortformer"):
     q_t = W_q (n_t + P_t), k_s = W_k (n_s + P_s), v_s = W_v n_s in every layer, n the normalised hidden vectors.
 
     P_t = cat[sin((t + 1) omega_i), cos((t + 1) omega_i)], omega_i = 10000^(-i/(d/2 - 1)). Hidden vectors then do not
-    depend on places, so that those of an earlier segment can be attended to: encoded together, both segments get new
-    places 1, 2, ... Nothing is added to the input. (Press et al. 2021 and their code; survey, eq. 7.)
+    depend on places, and those of an earlier segment can be attended to: encoded together, both segments get new places
+    1, 2, ... Nothing is added to the input. (Press et al. 2021 and their code; survey, eq. 7.)
 
     Raises:
         PositionError: the encoding has no values for the units of the earlier segment.
@@ -314,8 +314,8 @@ class MVPE(AddedSinusoids, name="mvpe"):
 
     x_t + P_t with P_tj = sin(k t 10000^(-j/d)) for even j, cos(k t 10000^(-(j-1)/d)) for odd j.
 
-    The sinusoids of ``sinusoidal`` at every k-th position, so that the slow channels vary as much as the fast ones.
-    (Li et al. 2019; survey, eq. 25, which reports k > 1000 as suitable. No code is known.)
+    The sinusoids of ``sinusoidal`` at every k-th position: the slow channels then vary as much as the fast ones. (Li et
+    al. 2019; survey, eq. 25, which reports k > 1000 as suitable. No code is known.)
 
     Args:
         factor: k.

@@ -41,8 +41,8 @@ def interleaved(places: Tensor, width: int, base: float = 10000.0) -> Tensor:
 def halves(places: Tensor, width: int) -> Tensor:
     """(..., width) float64: cat[sin(t omega_i), cos(t omega_i)], omega_i = 10000^(-2i/width), as Transformer-XL's.
 
-    omega is rounded to float32, as the authors' is, so that both are identical. The rounding does not matter: sines and
-    cosines of a slightly different frequency are as good.
+    omega is rounded to float32, to be identical with the authors'. The rounding does not matter: sines and cosines of a
+    slightly different frequency are as good.
     """
     rounded = inverse_frequencies(width, places.device).to(torch.float32).to(torch.float64)
     angles = places[..., None].to(torch.float64) * rounded

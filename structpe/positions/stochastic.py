@@ -51,9 +51,9 @@ class Randomised(PositionModel, name="randomised"):
     place of texts of L units is met in training on short ones. (Ruoss et al. 2023, section 3, and their code, which
     draws distances in this way for relative and ALiBi positions too.)
 
-    In evaluation r_t = t floor(L / N), the same for all texts, so that a decoder can use it; N is the number of units
-    of the longest text that is expected. There the authors draw as in training. A text of a batch that is shorter than
-    the longest gets the first of its places; the authors' batches have one length.
+    In evaluation r_t = t floor(L / N), the same for all texts, as a decoder needs; N is the number of units of the
+    longest text that is expected. There the authors draw as in training. A text of a batch that is shorter than the
+    longest gets the first of its places; the authors' batches have one length.
 
     Whole numbers of any encoding are changed that are places or distances: depths of a tree or distances in a graph
     too. Special values, such as of pairs without a path, stay, and so do places beyond the drawn ones.
@@ -371,8 +371,8 @@ class Sines(nn.Module):
     """a_dk of each place t: gain_dk cos(2 pi f_dk t + phase_dk) / sqrt(2K), then the same with sin.
 
     Keys have no phase. f = sigmoid(frequency) / 2 and gain = softplus, of each head, channel and sine. They start as in
-    the authors' code: frequencies from N(-4, 1), so that waves are long; phases from N(0, 1); gains from N(0, 1), then
-    2 / sqrt(their norm) times that.
+    the authors' code: frequencies from N(-4, 1), for long waves; phases from N(0, 1); gains from N(0, 1), then 2 /
+    sqrt(their norm) times that.
 
     Args:
         dims: sizes of the Transformer.
@@ -442,14 +442,14 @@ class SPESine(SineModel, name="spe-sine"):
 
     (q_t, k_s) -> (sum_d q_td Q_td, sum_d k_sd K_sd) in R^R, with Q_td, K_sd in R^R drawn at random.
 
-    On average q'.k' = sqrt(R / d_h) / (2K) sum_d q_d k_d P_d(t - s), where
-    P_d(r) = sum_k gain_dk^2 cos(2 pi f_dk r + phase_dk).
+    On average q'.k' = sqrt(R / d_h) / (2K) sum_d q_d k_d P_d(t - s),  P_d(r) = sum_k gain_dk^2 cos(2 pi f_dk r +
+    phase_dk).
 
     Q_td = sum_k gain_dk [cos, sin](2 pi f_dk t + phase_dk).z_dk / sqrt(2K) / (R d_h)^(1/4), z (h, d_h, 2K, R) normal;
     K_sd the same z without phases. Frequencies, phases and gains are (h, d_h, K), for all layers; see :class:`Sines`.
     Attention divides by sqrt(R), the width that vectors now have. (Liutkus et al. 2021, section 3.1.) Relative
-    positions thus enter without a matrix of pairs, and attention with a feature map, linear in the number of units,
-    can have them.
+    positions thus enter without a matrix of pairs, and attention with a feature map, linear in the number of units, can
+    have them.
 
     One z is drawn for a batch in training, for all of its texts and layers, as in the authors' code. In evaluation,
     where that code draws too, z is fixed and its rows are orthogonal: with 2K d_h of them or more, R realisations give
@@ -508,8 +508,8 @@ class SPEGated(SineModel, name="spe-gated"):
     In training e is drawn for each layer, z for the batch. In evaluation both are fixed, and their rows are orthogonal
     together: with (2K + 1) d_h realisations or more the average is exact.
 
-    Table 1 counts 3Kdh + ld; sines are of the channels of a head, so that the code has 3Kd of them for any h. It calls
-    the model bound; its sines are defined for all places.
+    Table 1 counts 3Kdh + ld; sines are of the channels of a head, so the code has 3Kd of them for any h. It calls the
+    model bound; its sines are defined for all places.
     """
 
     spec = Spec(
