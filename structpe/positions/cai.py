@@ -31,34 +31,21 @@ __all__ = ["Cai", "PathGRU", "Trie"]
 
 
 @dataclass(frozen=True, eq=False)
-class Level:
-    """The beginnings of one length.
-
-    Attributes:
-        labels: the last label of each.
-        parents: which beginning of the level before each continues.
-    """
-
-    labels: Int[Tensor, " nodes"]
-    parents: Int[Tensor, " nodes"]
-
-
-@dataclass(frozen=True, eq=False)
 class Trie:
     """The distinct beginnings of paths; each is a node, those of one label first, then those of two, and so on.
 
     Attributes:
-        levels: the nodes of each length.
+        levels: of the nodes of each length their last labels, and which nodes of the level before they continue.
         nodes: (p, L) the node of the first t + 1 labels of each path; of no meaning after its end.
     """
 
-    levels: list[Level]
+    levels: list[tuple[Tensor, Tensor]]
     nodes: Int[Tensor, "p L"]
 
     @classmethod
     def of(cls, paths: Int[Tensor, "p L"]) -> Trie:
         """That of paths, -1 after their ends."""
-        # Sorted paths with a common beginning follow one another, so that a new beginning differs from the row before.
+        # Sorted paths with a common beginning follow one another: a new beginning differs from the row before.
         ordered, place = torch.unique(paths, dim=0, return_inverse=True)
         differs = (ordered[1:] != ordered[:-1]).cumsum(1) > 0
         new = torch.cat([torch.ones_like(ordered[:1], dtype=torch.bool), differs]) & (ordered >= 0)
@@ -66,7 +53,7 @@ class Trie:
         levels = []
         for t in range(paths.shape[1]):
             rows = new[:, t].nonzero()[:, 0]
-            levels.append(Level(ordered[rows, t], number[rows, max(t - 1, 0)]))
+            levels.append((ordered[rows, t], number[rows, max(t - 1, 0)]))
         sizes = new.sum(0)
         return cls(levels, (number + sizes.cumsum(0) - sizes)[place])
 
@@ -122,11 +109,11 @@ class PathGRU(nn.GRU):
         dropping = self.training and self.dropout > 0
         projected = table if dropping else functional.linear(table, weight, bias)
         states: list[Tensor] = []
-        for level in trie.levels:
-            entering = projected.index_select(0, level.labels)
+        for labels, parents in trie.levels:
+            entering = projected.index_select(0, labels)
             if dropping:
                 entering = functional.linear(self._dropped(entering), weight, bias)
-            before = states[-1].index_select(0, level.parents) if states else None
+            before = states[-1].index_select(0, parents) if states else None
             states.append(self._step(entering, before, 0, direction))
         return torch.cat(states)
 

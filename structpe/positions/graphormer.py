@@ -44,14 +44,7 @@ class _Prepared:
 
 
 class Centrality(nn.Module):
-    """z_in[deg_in(u)] + z_out[deg_out(u)] for each unit except that of the virtual node, which has no degree.
-
-    Args:
-        model: name of the position model, for error messages.
-        width: d.
-        degrees: number of rows of each table.
-        virtual: marks the virtual node.
-    """
+    """z_in[deg_in(u)] + z_out[deg_out(u)] for each unit except that of the virtual node, which has no degree."""
 
     def __init__(self, model: str, width: int, degrees: int, virtual: Encoding) -> None:
         super().__init__()
@@ -74,15 +67,9 @@ class Centrality(nn.Module):
 
 
 class Spatial(nn.Module):
-    """b[distance of i and j], t where i or j is the virtual node, and no attention where the distance is too large.
+    """b[distance of i and j], t where i or j is the virtual node; pairs ``farthest`` or more apart do not attend.
 
-    Args:
-        model: name of the position model, for error messages.
-        dims: sizes of the Transformer.
-        encoding: integers per pair.
-        virtual: marks the virtual node.
-        distances: number of distances that have their own row; a pair without a path counts as this far.
-        farthest: pairs this far apart, or farther, do not attend.
+    A pair without a path counts as ``distances`` apart, the number of distances that have their own row.
     """
 
     def __init__(

@@ -303,18 +303,12 @@ class _Convolution(nn.Module):
 
 
 class Extractor(nn.Module):
-    """U norm(what :meth:`gathered` gives) + u, for units (b, n, d); norm is batch normalisation over real units.
+    """U norm(what :meth:`gathered` gives) + u, for units (b, n, d); norm is batch normalisation over real units."""
 
-    Args:
-        width: d.
-        hops: number of convolutions.
-        gathered: how many times d its vectors are wide.
-    """
-
-    def __init__(self, width: int, hops: int, gathered: int) -> None:
+    def __init__(self, width: int, hops: int, times: int) -> None:
         super().__init__()
         self.convolutions = nn.ModuleList(_Convolution(width) for _ in range(hops))
-        self.norm, self.out = BatchNorm(gathered * width), nn.Linear(gathered * width, width)
+        self.norm, self.out = BatchNorm(times * width), nn.Linear(times * width, width)
 
     def forward(self, x: Tensor, surroundings: Surroundings) -> Tensor:
         out: Tensor = self.out(self.norm(self.gathered(x, surroundings), surroundings.nodes.present))
@@ -322,7 +316,7 @@ class Extractor(nn.Module):
 
     @abstractmethod
     def gathered(self, x: Tensor, surroundings: Surroundings) -> Tensor:
-        """(b, n, c d) from (b, n, d)."""
+        """(b, n, times d) from (b, n, d)."""
 
 
 class Extracting(PositionModel):

@@ -83,13 +83,7 @@ def glorot(module: nn.Module) -> None:
 
 
 class Slots(nn.Module):
-    """sqrt(w) E[label] for each slot of a path; slots after its end have the label "blank", which is not learned.
-
-    Args:
-        labels: number of labels; E has a row more, its first, for "blank".
-        slots: c.
-        width: w.
-    """
+    """sqrt(w) E[label] for each of c slots of a path; those after its end are "blank": E's first row, not learned."""
 
     def __init__(self, labels: int, slots: int, width: int) -> None:
         super().__init__()
@@ -116,12 +110,8 @@ def waves(places: int, width: int) -> Tensor:
 class Bag(nn.Module):
     """r_ij = weight sum_c (sqrt(w) E[c-th label of the path ji] + P_i), P_i the sinusoid of the query's place i.
 
-    The sinusoid makes r_ij depend on more than the path: its rows are the distinct pairs (path, place) in use.
-
-    Args:
-        labels: embeds the labels of a path.
-        weight: 1/c for the mean, 1 for the sum.
-        dropout: of the embedded labels.
+    The sinusoid makes r_ij depend on more than the path: its rows are the distinct pairs (path, place) in use. The
+    weight is 1/c for the mean, 1 for the sum; dropout is of the embedded labels.
     """
 
     def __init__(self, labels: Slots, weight: float, dropout: float) -> None:
@@ -268,12 +258,7 @@ class ZhuFeature(ReversedPaths, name="zhu-feature"):
 
 
 class OrderedSlots(nn.Module):
-    """x_c = sqrt(w) E[c-th label of the path] + P_c, P the interleaved sinusoid.
-
-    Args:
-        labels: embeds the labels of a path.
-        dropout: of x.
-    """
+    """x_c = sqrt(w) E[c-th label of the path] + P_c, P the interleaved sinusoid, with dropout of x."""
 
     def __init__(self, labels: Slots, dropout: float) -> None:
         super().__init__()
@@ -289,13 +274,7 @@ class OrderedSlots(nn.Module):
 
 
 class Convolutions(nn.Module):
-    """r = relu(sum_c F_c x_c + f), of each layer: one step of a convolution as wide as the path has slots.
-
-    Args:
-        dims: sizes of the Transformer.
-        slots: c.
-        dropout: of r.
-    """
+    """r = relu(sum_c F_c x_c + f), of each layer, with dropout of r: a convolution as wide as the path has slots."""
 
     def __init__(self, dims: Dims, slots: int, dropout: float) -> None:
         super().__init__()

@@ -211,10 +211,6 @@ class SpectralFunctions(nn.Module):
     """relu(E W_uw + e),  W^m_uw = sum_j v_uj psi_m(lambda_j) v_wj, with an MLP of one hidden layer psi_m for each m.
 
     E and e, the linear layer that a model has first, are applied to psi_m(lambda_j): k vectors in place of n^2.
-
-    Args:
-        functions: M, how many.
-        hidden: width inside each.
     """
 
     def __init__(self, functions: int, hidden: int) -> None:

@@ -96,6 +96,9 @@ class SPRAbsolute(AddedSinusoids, name="spr-abs"):
 
     (Wang X. et al. 2019; survey, section 4.3.1.) No code by the authors is known. They find that depth only is much
     worse than the order of words only, and that both are best: ``spr``, or the sum of this and ``sinusoidal``.
+
+    Args:
+        encoding: integers per unit.
     """
 
     spec = Spec("wang2019", "tree", CELLS, table1=CELLS)
@@ -321,7 +324,7 @@ class LowestCommonAncestor(KeyValueTables, name="lowest-common-ancestor"):
         if of_pairs.table.ndim != 2 or of_pairs.table.shape[1] != 2:
             raise PositionError(
                 f"position model {self.name!r} needs two numbers per pair, steps up and down; "
-                f"{self.encodings[0].name!r} gives others; choose {Steps.name!r}"
+                f"{self.encodings[0].name!r} gives others; choose the encoding {Steps.name!r}"
             )
         return of_pairs
 
