@@ -24,7 +24,7 @@ from typing import Any
 from weakref import WeakSet
 
 HERE = Path(__file__).parent
-sys.path.append(str(HERE))  # for the folder's own modules; last, so that none hides a package
+sys.path.append(str(HERE / "site"))  # for the modules that make pages; last, so that none hides a package
 
 from inherited import inherited  # noqa: E402
 from inventories import known  # noqa: E402
@@ -138,6 +138,7 @@ PACKAGES = {
 INNER = {
     "cli",
     "computed",
+    "faces",
     "plain",
     "precision",
     "registry",
@@ -304,7 +305,7 @@ def with_tree(section: str) -> str:
 def write_catalogue(_: Any) -> None:
     """Write the page of all position models, and one for each. Git ignores them: a new model must not change a page."""
     with redirect_stdout(io.StringIO()) as page:
-        runpy.run_path(str(HERE / "catalogue_page.py"), run_name="__main__")
+        runpy.run_path(str(HERE / "site" / "catalogue_page.py"), run_name="__main__")
     write_changed(HERE / "catalogue.md", page.getvalue())
     importlib.import_module("model_pages").main()
 

@@ -191,7 +191,7 @@ def test_the_readme_does_not_overstate_the_number_of_models() -> None:
 def test_lists_of_names_elsewhere_are_left_out_without_a_network(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    inventories = runpy.run_path(str(ROOT / "docs" / "inventories.py"))
+    inventories = runpy.run_path(str(ROOT / "docs" / "site" / "inventories.py"))
     folder, nowhere = tmp_path / "lists", {"torch": "http://127.0.0.1:9/"}
     assert inventories["known"](folder, nowhere) == {}
     (tmp_path / "objects.inv").write_bytes(b"<html>sign in first</html>")
@@ -240,14 +240,14 @@ def test_the_api_has_a_page_for_every_part_or_says_that_it_has_none(monkeypatch:
 
 def made(page: str) -> str:
     with redirect_stdout(io.StringIO()) as printed, pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(ROOT / "docs"))
-        runpy.run_path(str(ROOT / "docs" / f"{page}.py"), run_name="__main__")
+        patch.syspath_prepend(str(ROOT / "docs" / "site"))
+        runpy.run_path(str(ROOT / "docs" / "site" / f"{page}.py"), run_name="__main__")
     return printed.getvalue()
 
 
 def test_the_page_of_configurations_is_current() -> None:
     written = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
-    assert made("configuration") == written, "run: python docs/configuration.py > docs/configuration.md"
+    assert made("configuration") == written, "run: python docs/site/configuration.py > docs/configuration.md"
 
 
 def test_the_catalogue_has_a_row_for_each_position_model() -> None:
@@ -256,7 +256,7 @@ def test_the_catalogue_has_a_row_for_each_position_model() -> None:
 
 
 def test_the_cheatsheet_has_each_model_in_one_family() -> None:
-    sheet = runpy.run_path(str(ROOT / "docs" / "cheatsheet.py"), run_name="cheatsheet")
+    sheet = runpy.run_path(str(ROOT / "docs" / "site" / "cheatsheet.py"), run_name="cheatsheet")
     families = sheet["families"]()
     assert sorted(name for names in families.values() for name in names) == sorted(MODELS)
     (row,) = (names for names in families.values() if "t5" in names)
@@ -267,7 +267,7 @@ def test_the_cheatsheet_has_each_model_in_one_family() -> None:
 
 
 def test_a_lesson_becomes_a_notebook_with_the_same_program_and_closed_answers() -> None:
-    module = runpy.run_path(str(ROOT / "docs" / "notebooks.py"), run_name="notebooks")
+    module = runpy.run_path(str(ROOT / "docs" / "site" / "notebooks.py"), run_name="notebooks")
     for lesson in sorted((ROOT / "docs" / "course").glob("*.md")):
         cells = json.loads(json.dumps(module["notebook"](lesson)))["cells"]
         code = [cell for cell in cells if cell["cell_type"] == "code"]

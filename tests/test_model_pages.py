@@ -26,15 +26,15 @@ from tests.modules import ROOT
 
 @pytest.fixture(scope="module")
 def pages() -> Iterator[ModuleType]:
-    sys.path.append(str(ROOT / "docs"))
-    spec = importlib.util.spec_from_file_location("model_pages", ROOT / "docs" / "model_pages.py")
+    sys.path.append(str(ROOT / "docs" / "site"))
+    spec = importlib.util.spec_from_file_location("model_pages", ROOT / "docs" / "site" / "model_pages.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # dataclasses and caches look it up
     spec.loader.exec_module(module)
     yield module
-    sys.path.remove(str(ROOT / "docs"))
+    sys.path.remove(str(ROOT / "docs" / "site"))
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import pytest
 from structpe.positions import MODELS
 from tests.modules import ROOT
 
-TYPESET = runpy.run_path(str(ROOT / "docs" / "typeset.py"))
+TYPESET = runpy.run_path(str(ROOT / "docs" / "site" / "typeset.py"))
 
 
 @pytest.mark.parametrize(

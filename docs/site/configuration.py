@@ -1,6 +1,6 @@
 """Writes configuration.md, every key of a graph-to-text run and of a study, from the docstrings that the keys have.
 
-python docs/configuration.py > docs/configuration.md
+python docs/site/configuration.py > docs/configuration.md
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from structpe.tasks.prediction.study import Published, StudyConfig
 HEAD = """\
 # Configuration: every key of a run and of a study
 
-Every key of a run of graph to text, then of a study, generated from the code by `python docs/configuration.py >
+Every key of a run of graph to text, then of a study, generated from the code by `python docs/site/configuration.py >
 docs/configuration.md`. A configuration is a YAML file such as [examples/amr.yaml](../examples/amr.yaml) or
 [examples/study.yaml](../examples/study.yaml); keys that are not in it have their defaults. On the command line
 `--model.width 128` overrides the file; values are YAML. Paths are relative to the working directory. For how to use

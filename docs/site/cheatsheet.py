@@ -1,6 +1,6 @@
 """Prints the page cheatsheet.md: a row per family of position models. ``make docs`` runs it.
 
-    python docs/cheatsheet.py > docs/cheatsheet.md
+    python docs/site/cheatsheet.py > docs/cheatsheet.md
 
 Git ignores the page: a new model must not change it. Everything in it is read from the registry or measured.
 """
@@ -17,8 +17,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
-HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE))  # for model_pages, where Sphinx does not look
+HERE = Path(__file__).parents[1]
+sys.path.insert(0, str(Path(__file__).parent))  # for model_pages, where Sphinx does not look
 
 import model_pages  # noqa: E402
 

@@ -1,6 +1,6 @@
 """Makes a notebook of each lesson of the course, and links it from the lesson's page. Sphinx calls ``setup``.
 
-    python docs/notebooks.py FOLDER       # the notebooks alone, written to FOLDER
+    python docs/site/notebooks.py FOLDER       # the notebooks alone, written to FOLDER
 
 A Python block of the page becomes a cell with the output that the page shows, a console block a cell with ``!`` before
 each command, and everything else text. The answers of exercises, which the page folds, are cells that are closed.
@@ -18,7 +18,7 @@ from typing import Any
 
 __all__ = ["notebook", "setup", "write"]
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parents[1]
 COURSE = HERE / "course"
 BLOCK = re.compile(
     r"^(?:<!-- (?P<note>not run: [^\n]+|exits \d+) -->\n)?```(?P<language>python|console)\n(?P<code>.*?)^```$"

@@ -1,6 +1,6 @@
 """Writes a page for each position model and each encoding. ``make docs`` runs it.
 
-    python docs/model_pages.py            # docs/catalogue/NAME.md, docs/catalogue/encodings/NAME.md
+    python docs/site/model_pages.py            # docs/catalogue/NAME.md, docs/catalogue/encodings/NAME.md
 
 Git ignores what it writes: a new model must not change a page.
 """
@@ -41,7 +41,7 @@ from structpe.transforms.grids import grid
 
 __all__ = ["KINDS", "encoding_page", "encodings", "layer", "model_page", "written"]
 
-HERE = Path(__file__).resolve().parent
+HERE = Path(__file__).resolve().parents[1]
 TESTS = HERE.parent / "tests"
 DIMS, SMALL = Dims(512, 8, 6), Dims(32, 2, 1)
 PARSE = tree(
