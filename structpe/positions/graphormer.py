@@ -477,13 +477,8 @@ class GraphormerGD(FactoredBlock, name="graphormer-gd"):
         both = [_Function(self.name, dims, (encoding, resistance, virtual), distances, kernels) for _ in range(2)]
         centrality = Centrality(self.name, dims.width, degrees, virtual)
         sizes = {"R": both[0].spatial.rows.size, "V": 2 * len(paths.labels), "m": steps, "D": degrees}
-        super().__init__(
-            dims,
-            [encoding, resistance, paths, virtual, *centrality.encodings],
-            **sizes,
-            K=kernels,
-            u=int(bool(resistance.codes)),
-        )
+        sizes |= {"K": kernels, "u": int(bool(resistance.codes))}
+        super().__init__(dims, [encoding, resistance, paths, virtual, *centrality.encodings], **sizes)
         self.centrality = centrality
         self.bias, self.factor = both
         self.edges = Edges(paths.size, dims.heads)
@@ -517,8 +512,9 @@ class _Function(nn.Module):
     def forward(self, positions: Positions) -> Tensor:
         (table,) = self.spatial(positions).bias
         assert isinstance(table, Lookup)  # not few pairs
-        numbers = merged(positions[self.resistance])
-        inputs = numbers.map(lambda values: numbers_and_marks(self.resistance, values, self.network.means.dtype))
+        inputs = merged(positions[self.resistance]).map(
+            lambda values: numbers_and_marks(self.resistance, values, self.network.means.dtype)
+        )
         # The last row, of zeros, is for the virtual node.
         here = inputs.map(lambda each: functional.pad(self.network(each), (0, 0, 0, 1)))
         return (table.dense() + self.spatial.with_virtual(here, positions).dense()).movedim(-1, 1)

@@ -7,8 +7,8 @@ whichever it needs.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -302,21 +302,18 @@ class _Convolution(nn.Module):
         return torch.relu(self.itself(x) + self.around(neighbours @ x))
 
 
-class Extractor(nn.Module):
-    """U norm(what :meth:`gathered` gives) + u, for units (b, n, d); norm is batch normalisation over real units."""
+class _Extractor(nn.Module):
+    """Convolutions of x (b, n, d), and U norm(.) + u of what is gathered from them, which is ``times`` as wide."""
 
     def __init__(self, width: int, hops: int, times: int) -> None:
         super().__init__()
         self.convolutions = nn.ModuleList(_Convolution(width) for _ in range(hops))
         self.norm, self.out = BatchNorm(times * width), nn.Linear(times * width, width)
 
-    def forward(self, x: Tensor, surroundings: Surroundings) -> Tensor:
-        out: Tensor = self.out(self.norm(self.gathered(x, surroundings), surroundings.nodes.present))
+    def forward(self, gathered: Tensor, present: Tensor) -> Tensor:
+        """(b, n, d); norm is batch normalisation over the units that are present (b, n)."""
+        out: Tensor = self.out(self.norm(gathered, present))
         return out
-
-    @abstractmethod
-    def gathered(self, x: Tensor, surroundings: Surroundings) -> Tensor:
-        """(b, n, times d) from (b, n, d)."""
 
 
 class Extracting(PositionModel):
@@ -324,13 +321,13 @@ class Extracting(PositionModel):
 
     Args:
         encoding: of the graph.
-        extractors: one for each layer.
         hops: k.
+        times: how many times d the vectors are wide that are :meth:`gathered`.
     """
 
-    def __init__(self, dims: Dims, encoding: Encoding, extractors: Sequence[Extractor], hops: int) -> None:
+    def __init__(self, dims: Dims, encoding: Encoding, hops: int, times: int) -> None:
         super().__init__(dims, [encoding, UNIT_COUNT], k=hops)
-        self.extractors = nn.ModuleList(extractors)
+        self.extractors = nn.ModuleList(_Extractor(dims.width, hops, times) for _ in range(dims.layers))
 
     @property
     def causal(self) -> bool:
@@ -338,8 +335,14 @@ class Extracting(PositionModel):
         return False
 
     def sources(self, sources: Sources, prepared: Surroundings, site: Site) -> Sources:
-        made: Tensor = self.extractors[site.layer](sources.query, prepared)
+        extractor = cast(_Extractor, self.extractors[site.layer])
+        gathered = self.gathered(extractor.convolutions, sources.query, prepared)
+        made = extractor(gathered, prepared.nodes.present)
         return Sources(made, made, sources.value)
+
+    @abstractmethod
+    def gathered(self, convolutions: nn.ModuleList, x: Tensor, surroundings: Surroundings) -> Tensor:
+        """(b, n, times d) from (b, n, d)."""
 
 
 class SAT(Extracting, name="sat"):
@@ -375,18 +378,16 @@ class SAT(Extracting, name="sat"):
     )
 
     def __init__(self, dims: Dims, hops: int = 2) -> None:
-        super().__init__(dims, ADJACENCY, [_Subtree(dims.width, hops, hops + 1) for _ in range(dims.layers)], hops)
+        super().__init__(dims, ADJACENCY, hops, times=hops + 1)
 
     def prepare(self, positions: Positions) -> Surroundings:
         """The neighbours of each unit, once for all layers."""
         nodes = Nodes.of(positions, next(self.parameters()).dtype)
         return Surroundings(nodes, nodes.neighbours(positions))
 
-
-class _Subtree(Extractor):
-    def gathered(self, x: Tensor, surroundings: Surroundings) -> Tensor:
+    def gathered(self, convolutions: nn.ModuleList, x: Tensor, surroundings: Surroundings) -> Tensor:
         each = [x]
-        for convolution in self.convolutions:
+        for convolution in convolutions:
             each.append(convolution(each[-1], surroundings.neighbours))
         return torch.cat(each, dim=-1)
 
@@ -416,26 +417,21 @@ class SATSubgraph(Extracting, name="sat-subgraph"):
     )
 
     def __init__(self, dims: Dims, hops: int = 2) -> None:
-        extractors = [_Subgraph(dims.width, hops, 2) for _ in range(dims.layers)]
-        super().__init__(dims, UndirectedDistance(max_distance=hops + 1), extractors, hops)
-        self.hops = hops
+        super().__init__(dims, UndirectedDistance(max_distance=hops + 1), hops, times=2)
 
     def prepare(self, positions: Positions) -> Surroundings:
         """The neighbours of each unit and the members of its subgraph, once for all layers."""
         nodes = Nodes.of(positions, next(self.parameters()).dtype)
         far: Lookup = positions[self.encodings[0]]
-        near = far.map(lambda d: (d <= self.hops) | (d > WITHIN // 2))  # units of one node are in it
+        near = far.map(lambda d: (d <= self.sizes["k"]) | (d > WITHIN // 2))  # units of one node are in it
         members = near.dense() & (nodes.weights > 0)
         neighbours = torch.where(far.map(lambda d: d == 1).dense(), nodes.weights, 0)
         return Surroundings(nodes, neighbours, members)
 
-
-class _Subgraph(Extractor):
-    def gathered(self, x: Tensor, surroundings: Surroundings) -> Tensor:
+    def gathered(self, convolutions: nn.ModuleList, x: Tensor, surroundings: Surroundings) -> Tensor:
         assert surroundings.members is not None  # prepared above
         members = surroundings.members[..., None]
         inside, neighbours = torch.where(members, x[:, None], 0), surroundings.neighbours[:, None]
-        for convolution in self.convolutions:
+        for convolution in convolutions:
             inside = torch.where(members, convolution(inside, neighbours), 0)
-        summed = (inside * surroundings.nodes.shares[:, None, :, None]).sum(2)
-        return torch.cat([x, summed], dim=-1)
+        return torch.cat([x, surroundings.nodes.within(inside)], dim=-1)

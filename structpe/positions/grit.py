@@ -77,7 +77,7 @@ Norm: TypeAlias = Literal["layer", "batch"]
 
 @dataclass(frozen=True, eq=False)
 class _State:
-    """What is passed from layer to layer.
+    """What each layer gives to the next.
 
     Attributes:
         pairs: (P, d) e, the states of the pairs that are listed.
@@ -114,16 +114,15 @@ class GRIT(Block, name="grit"):
     deg_i is the number of nodes that edges of i lead to. (Ma et al. 2023, section 3.2; the authors' code.) The
     states take d numbers for each pair of units of one structure. Padding has none.
 
-    E (1 + V, d) embeds the label of the edge that joins i and j, if ``labels`` is given and an edge joins them; without
-    it there is no E.
+    E (1 + V, d) embeds the label of the edge that joins i and j, if there is one and ``labels`` is given.
 
     As in the code: q_i and k_j are added, not multiplied, and there is no 1/sqrt(d_h). Unlike the code: units are
     normalised before a layer, as in all layers of this library, and the last layer does not change the states, which
-    are not used any more. The code's configurations have ``norm="batch"``, with LayerNorm as an option; here LayerNorm
-    is the default, as it does not depend on the rest of a batch. Where they have labels of edges, the state of i and j
-    has that of an edge j -> i only; here it also has that of an edge i -> j, by their own rows. Parallel edges count as
-    the one with the smallest label and as one for deg_i, where the code adds them up; a self-loop has no label. The
-    code's attention without the rest of its layer has no rectifier: ``rectified=False``.
+    are not used any more. The code's configurations have ``norm="batch"``; here LayerNorm is the default, as it does
+    not depend on the rest of a batch. Where they have labels of edges, the state of i and j has that of an edge j -> i
+    only; here it also has that of an edge i -> j, by their own rows. Parallel edges count as the one with the smallest
+    label and as one for deg_i, where the code adds them up; a self-loop has no label. The code's attention without the
+    rest of its layer has no rectifier: ``rectified=False``.
 
     Args:
         encoding: a vector per pair.
@@ -255,8 +254,8 @@ class PPGT(FactoredBlock, name="ppgt"):
     the same for all keys of a query. Ma et al. 2025, PPGT; the authors' code, its configuration for ZINC.)
 
     As in the code, q.k is *not* divided by sqrt(d_h), while |k|^2 is; and 1 + D e_ij + c multiplies after the softmax:
-    rows do not sum to 1. Left out are what their configurations add to the stem for pairs (inverse degrees and sizes,
-    labels of edges, two blocks with norms), their norms, which are those of the layers around it, and dropout.
+    rows do not sum to 1. Not included: what their configurations add to the stem for pairs (inverse degrees and sizes,
+    labels of edges, two blocks with norms), norms, which the layers around it have, and dropout.
 
     Args:
         encoding: a vector, or a number, per pair.

@@ -56,7 +56,7 @@ class LSPE(Block, name="lspe"):
     The layer normalises x on the right before this, and also adds the residual x_i. The last layer does not update e.
     The code ends with [x_i; p'] times one matrix, of which the part for x is 1 here; it embeds labels of bonds where
     this has kinds of links: an edge to, from, to and from the other, or two units of one node. Its loss that pulls p'
-    towards eigenvectors is left to a task.
+    towards eigenvectors is not included.
 
     Args:
         encoding: s, a vector of k numbers per unit.

@@ -82,5 +82,5 @@ class Edges(nn.Module):
 
     @staticmethod
     def rows(paths: Tensor) -> tuple[Tensor, Tensor]:
-        """(R, L) row of E of each symbol, 0 where it is no step, and (R, L) which are steps."""
+        """(R, L) row of E of each symbol, 0 where it is not a step, and (R, L) which are steps."""
         return (paths - (FIRST_STEP - 1)).clamp(min=0), (paths == UNKNOWN) | (paths >= FIRST_STEP)

@@ -36,6 +36,11 @@ class Embedded(PositionModel):
 
     embed: nn.Linear
 
+    def read(self, positions: Positions) -> tuple[Spectrum, Nodes]:
+        """The spectrum and the nodes of a batch."""
+        dtype = self.embed.weight.dtype
+        return Spectrum.of(positions, self.encodings[0], dtype), Nodes.of(positions, dtype)
+
     def inputs(self, x: Tensor, prepared: Tensor) -> Tensor:
         added: Tensor = self.embed(prepared)
         return x + added.to(x.dtype)
@@ -87,9 +92,8 @@ class SignNet(Embedded, name="signnet"):
 
     def prepare(self, positions: Positions) -> Tensor:
         """(b, n, k) the output of rho."""
-        dtype = self.embed.weight.dtype
-        vectors = Spectrum.of(positions, self.encodings[0], dtype).vectors[..., None]
-        neighbours = Nodes.of(positions, dtype).neighbours(positions)
+        spectrum, nodes = self.read(positions)
+        vectors, neighbours = spectrum.vectors[..., None], nodes.neighbours(positions)
         both = self.phi(vectors, neighbours) + self.phi(-vectors, neighbours)
         encoded: Tensor = self.rho(both.flatten(2))
         return encoded
@@ -140,8 +144,7 @@ class BasisNet(Embedded, name="basisnet"):
 
     def prepare(self, positions: Positions) -> Tensor:
         """(b, n, k) the output of rho."""
-        dtype = self.embed.weight.dtype
-        spectrum, nodes = Spectrum.of(positions, self.encodings[0], dtype), Nodes.of(positions, dtype)
+        spectrum, nodes = self.read(positions)
         spaces = of_structures(spectrum.spaces, nodes.present)
         members = (spaces[:, :, None] == spaces[:, None]) & (spaces >= 0)[:, :, None]
         dimension = members.sum(-1)  # (b, k) of the eigenspace of each vector
@@ -152,7 +155,7 @@ class BasisNet(Embedded, name="basisnet"):
             )
         place = members.tril(-1).sum(-1)  # of the vector in its eigenspace, from 0
         begin = torch.arange(place.shape[-1], device=place.device) - place  # its first vector
-        projections = _operations(spectrum.vectors, members.to(dtype), nodes)
+        projections = _operations(spectrum.vectors, members.to(nodes.shares.dtype), nodes)
         # phi_m runs once for each eigenspace, at its first vector; the i-th of its vectors then reads the i-th number.
         of_spaces = torch.zeros_like(spectrum.vectors).transpose(1, 2)
         for m, network in enumerate(self.phi, start=1):
@@ -249,13 +252,21 @@ class SpectralFunctions(nn.Module):
 
 
 class Stable(Embedded):
-    """What the models of Huang et al. 2024 share.
+    """x_u + U sum_w phi(W_uw) + c, W made by :class:`SpectralFunctions`; subclasses choose phi, and what it sees.
 
     Args:
+        encodings: the eigenvectors first.
         functions: M.
         hidden: width inside psi and phi.
         width: p.
+        sizes: values of further symbols of the formula of parameters.
     """
+
+    def __init__(
+        self, dims: Dims, encodings: list[Encoding], functions: int, hidden: int, width: int, **sizes: int
+    ) -> None:
+        super().__init__(dims, encodings, m=functions, w=hidden, p=width, **sizes)
+        self.functions = SpectralFunctions(functions, hidden)
 
 
 class StableExpressive(Stable, name="stable-expressive"):
@@ -287,15 +298,13 @@ class StableExpressive(Stable, name="stable-expressive"):
         hidden: int = 16,
         width: int = 16,
     ) -> None:
-        super().__init__(dims, [encoding, UNIT_COUNT], m=functions, w=hidden, p=width)
-        self.functions = SpectralFunctions(functions, hidden)
+        super().__init__(dims, [encoding, UNIT_COUNT], functions, hidden, width)
         self.phi = perceptron([functions, hidden, width])
         self.embed = nn.Linear(width, dims.width)
 
     def prepare(self, positions: Positions) -> Tensor:
         """(b, n, p) the sum over w."""
-        dtype = self.embed.weight.dtype
-        spectrum, nodes = Spectrum.of(positions, self.encodings[0], dtype), Nodes.of(positions, dtype)
+        spectrum, nodes = self.read(positions)
         enter, leave = cast(nn.Linear, self.phi[0]), cast(nn.Linear, self.phi[2])
         entered = self.functions(spectrum.vectors, spectrum, nodes.present, enter)
         # The sum is over the first unit of a pair, w here: W is symmetric.
@@ -333,15 +342,13 @@ class StableExpressiveGIN(Stable, name="stable-expressive-gin"):
         width: int = 16,
         layers: int = 2,
     ) -> None:
-        super().__init__(dims, [encoding, ADJACENCY, UNIT_COUNT], m=functions, w=hidden, p=width, t=layers)
-        self.functions = SpectralFunctions(functions, hidden)
+        super().__init__(dims, [encoding, ADJACENCY, UNIT_COUNT], functions, hidden, width, t=layers)
         self.phi = GraphIsomorphism(functions, hidden, width, layers)
         self.embed = nn.Linear(width, dims.width)
 
     def prepare(self, positions: Positions) -> Tensor:
         """(b, n, p) the sum over w."""
-        dtype = self.embed.weight.dtype
-        spectrum, nodes = Spectrum.of(positions, self.encodings[0], dtype), Nodes.of(positions, dtype)
+        spectrum, nodes = self.read(positions)
         neighbours = nodes.neighbours(positions)
         (enter, _), *_ = self.phi.ends
         # The first sum over neighbours is of eigenvectors, not of pairs; the last layer of phi follows the sum over w.

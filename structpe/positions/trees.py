@@ -233,8 +233,8 @@ class Peng(PositionModel, name="peng"):
     0) if neither. E (V, e) is for both, its row 0 is zero; T (D e -> d), T' (e -> d) and A, B, A', B' (d -> d) have
     biases, and all are shared by all layers. (Peng et al. 2022, section 3, and their code.)
 
-    There the content is divided in the same way, by a command-line option instead of 4. Row 0 of E is never trained
-    there either, but random; with zero, pairs without a relation have only the vector of T'.
+    Their code divides the content in the same way, by a command-line option in place of 4. Its row 0 of E is not
+    trained either, but random; with zero, pairs without a relation have only the vector of T'.
 
     Args:
         encoding: the way from the root.

@@ -240,8 +240,8 @@ class MLPBias(PairNetwork, name="mlp-bias"):
     numbers as with a table, which it continues beyond the largest. (After Zhang et al. 2023, section 4, whose bias is
     "a function of the distance"; their code has Gaussians in front, ``rbf-bias``.)
 
-    z has one more channel if there may be pairs without a path: 1 for these, whose numbers are 0, and 0 for others.
-    Units of one node that are k places apart have k, if the encoding tells them apart.
+    If there may be pairs without a path, z has one more channel: 1 for these, whose numbers are 0, and 0 for others.
+    Units of one node that are k places apart have k, if the encoding distinguishes them.
 
     Args:
         encoding: a number or a vector per pair.
@@ -271,7 +271,7 @@ class RBFBias(PairNetwork, name="rbf-bias"):
     by.
 
     Pairs without a path have g = 0, and a row of W_1 of their own, if the encoding may have such pairs. Units of one
-    node that are k places apart have x = k, if the encoding tells them apart.
+    node that are k places apart have x = k, if the encoding distinguishes them.
 
     Args:
         encoding: one number per pair.
