@@ -424,9 +424,7 @@ def expand(structure: Structure, rule: Rule = "all") -> Structure:
         nodes=structure.units,
         edges=np.concatenate([first[structure.edges], np.column_stack([heads, further])]),
         relations=(*structure.relations, *[UNIT] * len(further)) if labelled else (),
-        order=None
-        if structure.order is None
-        else np.argsort(np.argsort(structure.order[owner], kind="stable"), kind="stable"),
+        order=None if rank is None else np.argsort(np.argsort(rank, kind="stable"), kind="stable"),
         root=None if structure.root is None else int(first[structure.root]),
         units=None,
         owner=None,
