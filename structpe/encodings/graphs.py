@@ -11,18 +11,19 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components
 
 from structpe.computed import computed
 from structpe.encodings.base import UNREACHABLE, WITHIN, Encoding, check_limits
 from structpe.encodings.columns import Column, blocks, groups, joined, narrow, ranges, starts_of
 from structpe.encodings.tree_pairs import Rooted, Ways
 from structpe.structure import Ids, Structure
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 __all__ = [
     "AHEAD",
@@ -257,6 +258,8 @@ class Graphs:
             onward: along edges.
             back: against edges.
         """
+        from scipy.sparse import csr_array  # most encodings need no scipy, which takes long to import
+
         source, target = self.edges.T
         both = ~np.repeat(self.directed, np.diff(self.edge_start))
         mine, other = both | onward, both | back
@@ -269,7 +272,7 @@ class Graphs:
     def links(self) -> tuple[Ids, Ids, Array]:
         """(e,) two different nodes that an edge joins, ascending, and which of :data:`AHEAD` and :data:`BACK`."""
         ahead = self.steps()
-        both = csr_array(ahead * np.uint8(AHEAD) + ahead.T * np.uint8(BACK))
+        both = (ahead * np.uint8(AHEAD) + ahead.T * np.uint8(BACK)).tocsr()
         both.sort_indices()
         first = np.repeat(np.arange(both.shape[0]), np.diff(both.indptr))
         apart = np.flatnonzero(first != both.indices)
@@ -317,7 +320,7 @@ class Graphs:
             (b, c) nodes, numbered over all structures and ascending; (e, 3) edges: index of the part, index of the
             source and of the target among its nodes.
         """
-        label = connected_components(self.steps(), directed=False)[1] if connected else self.graph
+        label = self._connected() if connected else self.graph
         sizes = np.bincount(label)
         nodes, first = np.argsort(label, kind="stable"), starts_of(sizes)
         place = np.empty_like(nodes)
@@ -330,6 +333,12 @@ class Graphs:
             members = nodes[first[group][:, None] + np.arange(sizes[group[0]])]
             inside = edges[ranges(first_edge[group], counts[group])]
             yield members, np.column_stack([np.repeat(np.arange(len(group)), counts[group]), inside])
+
+    def _connected(self) -> Ids:
+        from scipy.sparse.csgraph import connected_components
+
+        label: Ids = connected_components(self.steps(), directed=False)[1]
+        return label
 
     def adjacencies(self, directed: bool = False) -> Iterator[tuple[Ids, NDArray[np.bool_]]]:
         """(b,) some structures of the same size, and (b, n, n) whether an edge leads from one node to another.
