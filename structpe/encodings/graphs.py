@@ -258,7 +258,7 @@ class Graphs:
             onward: along edges.
             back: against edges.
         """
-        from scipy.sparse import csr_array
+        from scipy.sparse import csr_array  # most encodings need no scipy, which takes long to import
 
         source, target = self.edges.T
         both = ~np.repeat(self.directed, np.diff(self.edge_start))
@@ -271,10 +271,8 @@ class Graphs:
 
     def links(self) -> tuple[Ids, Ids, Array]:
         """(e,) two different nodes that an edge joins, ascending, and which of :data:`AHEAD` and :data:`BACK`."""
-        from scipy.sparse import csr_array
-
         ahead = self.steps()
-        both = csr_array(ahead * np.uint8(AHEAD) + ahead.T * np.uint8(BACK))
+        both = (ahead * np.uint8(AHEAD) + ahead.T * np.uint8(BACK)).tocsr()
         both.sort_indices()
         first = np.repeat(np.arange(both.shape[0]), np.diff(both.indptr))
         apart = np.flatnonzero(first != both.indices)
@@ -322,9 +320,7 @@ class Graphs:
             (b, c) nodes, numbered over all structures and ascending; (e, 3) edges: index of the part, index of the
             source and of the target among its nodes.
         """
-        from scipy.sparse.csgraph import connected_components
-
-        label = connected_components(self.steps(), directed=False)[1] if connected else self.graph
+        label = self._connected() if connected else self.graph
         sizes = np.bincount(label)
         nodes, first = np.argsort(label, kind="stable"), starts_of(sizes)
         place = np.empty_like(nodes)
@@ -337,6 +333,12 @@ class Graphs:
             members = nodes[first[group][:, None] + np.arange(sizes[group[0]])]
             inside = edges[ranges(first_edge[group], counts[group])]
             yield members, np.column_stack([np.repeat(np.arange(len(group)), counts[group]), inside])
+
+    def _connected(self) -> Ids:
+        from scipy.sparse.csgraph import connected_components
+
+        label: Ids = connected_components(self.steps(), directed=False)[1]
+        return label
 
     def adjacencies(self, directed: bool = False) -> Iterator[tuple[Ids, NDArray[np.bool_]]]:
         """(b,) some structures of the same size, and (b, n, n) whether an edge leads from one node to another.
