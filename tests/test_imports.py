@@ -140,7 +140,7 @@ def is_member(name: str) -> bool:
 
 
 SHARED_BY_FAMILIES = {
-    *("base", "batch", "block", "build", "checks", "networks", "offsets", "path_attention", "places", "sinusoids"),
+    *("base", "batch", "block", "build", "checks", "networks", "path_attention", "places", "sinusoids"),
     *("buckets", "spectra", "tables"),
 }
 """Files of ``structpe/positions`` that families may import. ``rotary_axes`` may import ``rotary``: it is one family."""

@@ -19,7 +19,6 @@ from structpe.encodings.order import Offset, Order
 from structpe.errors import PositionError
 from structpe.positions import Cells, Dims, Positions, Site, Spec
 from structpe.positions.checks import holds
-from structpe.positions.offsets import distances
 from structpe.positions.path_attention import each_pair
 from structpe.positions.places import PlaceRows, PlacesModel, beyond
 from structpe.positions.tables import (
@@ -33,6 +32,7 @@ from structpe.positions.tables import (
     Table,
     clipped_rows,
     distance_row,
+    distances,
     is_plain,
     vector_table,
 )
