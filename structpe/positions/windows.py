@@ -238,7 +238,7 @@ class DiSANBlock(Block, name="disan-block"):
 
     Raises:
         PositionError: the encoding is of pairs, or gives a vector per unit.
-        UnsupportedTerm: something else than which pairs attend is to act on attention, or that differs by head.
+        UnsupportedTerm: which pairs attend differs by head.
     """
 
     heads = False
