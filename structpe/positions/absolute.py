@@ -22,7 +22,7 @@ from structpe.encodings.order import Order
 from structpe.errors import PositionError, needing
 from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.positions.checks import holds, indices, numbers, of_arity, of_whole
-from structpe.positions.places import PlaceRows, PlacesModel, UnitModel, at_places
+from structpe.positions.places import PlaceRows, PlacesModel, UnitModel, at_places, beyond
 from structpe.positions.tables import BOUND, Sharing, Table
 from structpe.terms import Factor, Lookup, Terms
 
@@ -97,10 +97,7 @@ class Learned(PositionModel, name="learned"):
     def inputs(self, x: Tensor, prepared: Positions) -> Tensor:
         places = indices(self.name, self.encodings[0], prepared.queries(self.encodings[0]))
         if holds((places >= len(self.table)).any()):
-            raise PositionError(
-                f"position model 'learned' has {len(self.table)} positions, this batch needs {int(places.max()) + 1}; "
-                f"build it with a larger 'max_length', or choose an unbound model"
-            )
+            raise beyond(self.name, len(self.table), "positions", int(places.max()) + 1)
         return x + self.table[places]
 
 
@@ -345,22 +342,19 @@ class LinearField(nn.Module):
 
     def __init__(self, width: int) -> None:
         super().__init__()
-        self.layers = nn.ModuleList(nn.Linear(width + 1, width) for _ in range(2))
-        for layer in self._each():
+        layers = [nn.Linear(width + 1, width) for _ in range(2)]
+        for layer in layers:
             nn.init.xavier_normal_(layer.weight)
             nn.init.zeros_(layer.bias)
+        self.layers = nn.ModuleList(layers)
 
     def forward(self, t: Tensor, p: Tensor) -> Tensor:
-        first, second = self._each()
-        return _affine(second, t, functional.relu(_affine(first, t, p)))
-
-    def _each(self) -> list[nn.Linear]:
-        return [layer for layer in self.layers if isinstance(layer, nn.Linear)]
+        return _affine(self.layers[1], t, functional.relu(_affine(self.layers[0], t, p)))
 
 
-def _affine(layer: nn.Linear, t: Tensor, x: Tensor) -> Tensor:
+def _affine(layer: nn.Module, t: Tensor, x: Tensor) -> Tensor:
     """W [x; t] + c, without concatenating t with each x."""
-    weight, bias = layer.weight.to(x.dtype), layer.bias.to(x.dtype)
+    weight, bias = (each.to(x.dtype) for each in layer.parameters())
     return functional.linear(x, weight[:, :-1], bias + t * weight[:, -1])
 
 
@@ -388,8 +382,9 @@ class ConvolutionField(nn.Module):
     def forward(self, t: Tensor, p: Tensor) -> Tensor:
         # Weights follow the dtype of p, which is not theirs in half precision.
         down, up = ([each.to(p.dtype) for each in part.parameters()] for part in (self.down, self.up))
-        hidden = functional.selu(functional.conv1d(_with_time(t, p), *down, stride=2, padding=2))
-        return functional.conv_transpose1d(_with_time(t, hidden), *up, stride=2, padding=2, output_padding=1)
+        hidden = functional.selu(functional.conv1d(_with_time(t, p), down[0], down[1], stride=2, padding=2))
+        signal = _with_time(t, hidden)
+        return functional.conv_transpose1d(signal, up[0], up[1], stride=2, padding=2, output_padding=1)
 
 
 def _with_time(t: Tensor, p: Tensor) -> Tensor:

@@ -49,9 +49,6 @@ class Block(PositionModel, ABC):
     It replaces the attention of the layers. Everything else is as for any position model: sites, encodings, spec,
     registry. The formula of parameters includes the projections, which other models leave to the layer.
 
-    Raises:
-        UnsupportedTerm: something else than which pairs attend is to act on attention.
-
     Attributes:
         drops: whether its attention drops weights with the probability ``site.dropout``; if not, a layer refuses to
             have ``attention_dropout``.

@@ -39,7 +39,7 @@ class ScoreModel(CachedBlock):
         hidden: w.
 
     Raises:
-        PositionError: the other model does something else than to add a bias.
+        PositionError: the other model does more than add a bias.
     """
 
     def __init__(self, dims: Dims, bias: Bias, encodings: Sequence[Encoding] = (), **sizes: int) -> None:

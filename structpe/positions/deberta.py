@@ -20,7 +20,7 @@ from structpe.positions import Block, Cells, Dims, Positions, Site, Sources, Spe
 from structpe.positions.block import allowed, joined, of_layers, softmax, split
 from structpe.positions.buckets import log_bucket
 from structpe.positions.checks import of_all_pairs, offsets
-from structpe.positions.places import PlacesModel
+from structpe.positions.places import PlaceRows, PlacesModel
 from structpe.positions.tables import BOUND, PairModel, Rows
 from structpe.terms import Lookup, Terms
 
@@ -143,9 +143,9 @@ class DeBERTaEMD(PlacesModel, name="deberta-emd"):
 
     def prepare(self, positions: Positions) -> Tensor:
         """(b or 1, n, d) the vectors of the queries."""
-        queries = super().prepare(positions).queries
-        rows = self.table[queries]
-        return rows[None] if isinstance(queries, slice) else rows
+        places: PlaceRows = super().prepare(positions)
+        rows = self.table[places.queries]
+        return rows[None] if isinstance(places.queries, slice) else rows
 
     def sources(self, sources: Sources, prepared: Tensor, site: Site) -> Sources:
         if site.layer < self.dims.layers - 1:

@@ -20,9 +20,8 @@ from structpe.encodings.order import Offset, Order
 from structpe.errors import PositionError
 from structpe.positions import Cells, Dims, Positions, Site, Spec
 from structpe.positions.networks import perceptron
-from structpe.positions.offsets import distances
 from structpe.positions.places import UnitModel
-from structpe.positions.tables import UNBOUND, PairModel, Sharing, Table, is_plain
+from structpe.positions.tables import UNBOUND, PairModel, Sharing, Table, distances, is_plain
 from structpe.precision import wide, widened
 from structpe.terms import Lookup, Terms
 
@@ -83,7 +82,11 @@ class FixedDecay(DistanceModel):
     def prepare(self, positions: Positions) -> Lookup:
         """The bias of each distinct value and head, the same for all layers."""
         dtype = wide(self.like).dtype
-        return super().prepare(positions).map(lambda far: self.fall(far[:, None]).to(dtype)).share()
+
+        def bias(values: Tensor) -> Tensor:
+            return self.fall(distances(self.name, self.encodings[0], values)[:, None]).to(dtype)
+
+        return self.of_pairs(positions).map(bias).share()
 
     def terms(self, prepared: Lookup, site: Site) -> Terms:
         return Terms(bias=(prepared,))

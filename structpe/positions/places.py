@@ -22,6 +22,7 @@ __all__ = [
     "PlacesModel",
     "UnitModel",
     "at_places",
+    "beyond",
     "check_shape",
     "coordinates",
     "counts",
@@ -82,11 +83,16 @@ class PlaceRows:
         in_order = _in_order(encoding, of_keys)
         needed = m if in_order else int(of_keys.max()) + 1
         if needed > max_length:
-            raise PositionError(
-                f"position model {model!r} has {max_length} positions, this batch needs {needed}; "
-                f"build it with a larger 'max_length', or choose an unbound model"
-            )
+            raise beyond(model, max_length, "positions", needed)
         return cls(slice(m - n, m), slice(m)) if in_order else cls(of_queries, of_keys)
+
+
+def beyond(model: str, rows: int, what: str, needed: int) -> PositionError:
+    """The error for a batch that needs more rows of a table than there are."""
+    return PositionError(
+        f"position model {model!r} has {rows} {what}, this batch needs {needed}; build it with a larger 'max_length', "
+        f"or choose an unbound model"
+    )
 
 
 class PlacesModel(PositionModel):

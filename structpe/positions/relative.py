@@ -19,9 +19,8 @@ from structpe.encodings.order import Offset, Order
 from structpe.errors import PositionError
 from structpe.positions import Cells, Dims, Positions, Site, Spec
 from structpe.positions.checks import holds
-from structpe.positions.offsets import distances
 from structpe.positions.path_labels import each_pair
-from structpe.positions.places import PlaceRows, PlacesModel
+from structpe.positions.places import PlaceRows, PlacesModel, beyond
 from structpe.positions.tables import (
     BOUND,
     KeyValueTables,
@@ -33,6 +32,7 @@ from structpe.positions.tables import (
     Table,
     clipped_rows,
     distance_row,
+    distances,
     is_plain,
     vector_table,
 )
@@ -229,7 +229,8 @@ class HuangM4(HuangModel, name="huang-m4"):
         table1=BOUND("d*l*h*(2*t-1)"),
         note="vectors have the width of a head, and all heads of a layer share them",
     )
-    vectors, start = True, None
+    vectors = True
+    start = None
 
     def terms(self, prepared: Lookup, site: Site) -> Terms:
         of_pairs = self.entries(prepared, site)
@@ -278,10 +279,7 @@ class DufterRelative(PairModel, name="dufter-rel"):
     def _waves(self, values: Tensor) -> Tensor:
         far = distances(self.name, self.encodings[0], values)
         if holds((far >= self.max_length).any()):
-            raise PositionError(
-                f"position model 'dufter-rel' has {self.max_length} distances, this batch needs {int(far.max()) + 1}; "
-                f"build it with a larger 'max_length', or choose an unbound model"
-            )
+            raise beyond(self.name, self.max_length, "distances", int(far.max()) + 1)
         frequencies = torch.arange(2 * self.max_length, dtype=torch.float64, device=far.device)
         return torch.cos(math.pi / self.max_length * far[:, None].double() * frequencies) / (2 * self.max_length)
 

@@ -35,7 +35,7 @@ __all__ = [
     "Shortformer",
     "Sinusoidal",
     "SinusoidalConcatenated",
-    "Steps",
+    "StepWaves",
     "Universal",
     "UniversalModel",
     "UniversalSinusoidal",
@@ -85,7 +85,7 @@ Start: TypeAlias = Literal["first", "random", "step"]
 0..L - 1 that is drawn at each step of training, and from 0 in evaluation; ``step`` from floor(L l / s)."""
 
 
-class Steps(NamedTuple):
+class StepWaves(NamedTuple):
     """The places of the units of a batch.
 
     Attributes:
@@ -120,12 +120,12 @@ class UniversalModel(PositionModel):
         super().__init__(dims, [of_arity(self.name, each, 1) for each in encodings])
         self.start: Start = start
 
-    def prepare(self, positions: Positions) -> Steps:
+    def prepare(self, positions: Positions) -> StepWaves:
         """The places and their sinusoids."""
         places, *lengths = (numbers(self.name, each, positions.queries(each)) for each in self.encodings)
-        return Steps(places, lengths[0] if lengths else None, timing(places, self.dims.width))
+        return StepWaves(places, lengths[0] if lengths else None, timing(places, self.dims.width))
 
-    def waves(self, prepared: Steps, step: int) -> Tensor:
+    def waves(self, prepared: StepWaves, step: int) -> Tensor:
         """(b, n, d) the sinusoids of a step."""
         places, lengths, first = prepared
         if lengths is None or (self.start == "random" and not self.training):
@@ -163,7 +163,7 @@ class Universal(UniversalModel, name="universal"):
         super().__init__(dims, encoding, start, length)
         self.steps = nn.Parameter(torch.randn(dims.layers, dims.width) * dims.width**-0.5)
 
-    def layer(self, x: Tensor, prepared: Steps, site: Site) -> Tensor:
+    def layer(self, x: Tensor, prepared: StepWaves, site: Site) -> Tensor:
         if not 0 <= site.layer < len(self.steps):
             raise PositionError(
                 f"position model 'universal' has {len(self.steps)} steps; there is no layer {site.layer}"
@@ -184,7 +184,7 @@ class UniversalSinusoidal(UniversalModel, name="universal-sinusoidal"):
 
     spec = Spec("dehghani2019", "sequence", RECURRING, table1=RECURRING)
 
-    def layer(self, x: Tensor, prepared: Steps, site: Site) -> Tensor:
+    def layer(self, x: Tensor, prepared: StepWaves, site: Site) -> Tensor:
         step = timing(torch.tensor(site.layer, device=x.device), self.dims.width)
         return x + (self.waves(prepared, site.layer) + step).to(x.dtype)
 

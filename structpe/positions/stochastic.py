@@ -84,7 +84,7 @@ class Randomised(PositionModel, name="randomised"):
         if other := [encoding.name for encoding in inner.encodings if encoding.real or encoding.ragged]:
             raise PositionError(
                 f"position model {self.name!r} draws places and distances, whole numbers; {inner.name!r} reads "
-                f"{other[0]!r}, which gives others"
+                f"{other[0]!r}, which returns other values"
             )
         super().__init__(dims, inner.encodings, inner=inner.claimed_params())
         self.inner, self.max_length, self.stride = inner, max_length, max_length // longest
@@ -244,7 +244,7 @@ class CodedModel(UnitModel):
     batch, in evaluation, where the authors' code draws too, it is fixed.
     """
 
-    def terms(self, prepared: FilterCodes | SineCodes, site: Site) -> Terms:
+    def terms(self, prepared: Any, site: Site) -> Terms:
         return Terms(maps=(prepared.map,))
 
 
@@ -274,7 +274,7 @@ class FilteredModel(CodedModel):
         if places.is_floating_point() or int(places.min()) < 0:
             raise PositionError(
                 f"position model {self.name!r} needs whole numbers from 0 on (order, depth, ...); "
-                f"{self.encodings[0].name!r} gives others"
+                f"{self.encodings[0].name!r} returns other numbers"
             )
         return self.filtered(positions, self._draw(int(places.max()) + self.of_keys.shape[1]))
 

@@ -1,4 +1,4 @@
-"""Learned tables: their rows for values of positions, and their sharing over heads and layers."""
+"""Offsets and distances of pairs, and learned tables with a row for each, which heads and layers may share."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from structpe.encodings.order import Offset
 from structpe.errors import PositionError
 from structpe.positions.base import Cells, Dims, PositionModel, Site
 from structpe.positions.batch import Positions
-from structpe.positions.checks import check_offsets, of_all_pairs, of_arity, offsets
+from structpe.positions.checks import check_offsets, holds, of_all_pairs, of_arity, offsets
 from structpe.precision import wide, widened
 from structpe.structure import path
 from structpe.terms import Lookup, Terms
@@ -37,10 +37,13 @@ __all__ = [
     "clipped_rows",
     "diagonal",
     "distance_row",
+    "distances",
+    "everywhere",
     "is_plain",
     "merged",
     "numbers_and_marks",
     "pair_width",
+    "steps",
     "vector_table",
 ]
 
@@ -51,6 +54,36 @@ _HALF = (WITHIN - UNREACHABLE) // 2
 def is_plain(values: Tensor) -> Tensor:
     """Where values are offsets, not code points."""
     return values < UNREACHABLE - _HALF // 2
+
+
+def steps(values: Tensor) -> Tensor:
+    """Signed integers: k for units of one node, k places apart, and 0 for pairs without a path."""
+    inner = torch.where(values == UNREACHABLE, 0, values - WITHIN)
+    return torch.where(is_plain(values), values, inner)
+
+
+def distances(model: str, encoding: Encoding, values: Tensor) -> Tensor:
+    """|r| for each offset; k for two units of one node k places apart; the encoding's ``max_distance`` without a path.
+
+    Raises:
+        PositionError: there is a pair without a path, and the encoding has no ``max_distance``.
+    """
+    far = torch.where(is_plain(values), values, values - WITHIN).abs()
+    if not encoding.codes:
+        return far
+    max_distance: int | None = encoding.options().get("max_distance")
+    if max_distance is None and holds((values == UNREACHABLE).any()):
+        raise PositionError(
+            f"position model {model!r} got a pair of units without a path, which has no distance; give the encoding "
+            f"a max_distance, to count such pairs as that far: {encoding.name!r} with max_distance=..."
+        )
+    return torch.where(values == UNREACHABLE, max_distance or 0, far)
+
+
+def everywhere(table: Tensor, like: Lookup) -> Lookup:
+    """The one row of a table (1, ...) for every pair that ``like`` has. The index is a view, without memory."""
+    none = like.rows.new_zeros(1, 1)
+    return Lookup(table, none, none[:, :, None].expand(1, *like.index.shape[1:]))
 
 
 @dataclass(frozen=True)

@@ -19,9 +19,8 @@ from structpe.encodings.order import Offset
 from structpe.positions import Dims, Positions, Site, Spec
 from structpe.positions.block import of_layers
 from structpe.positions.checks import of_all_pairs
-from structpe.positions.offsets import everywhere, steps
 from structpe.positions.sinusoids import halves, interleaved, timing
-from structpe.positions.tables import BOUND, UNBOUND, PairModel, Rows
+from structpe.positions.tables import BOUND, UNBOUND, PairModel, Rows, everywhere, steps
 from structpe.terms import Lookup, Terms
 
 __all__ = ["TENER", "AllPairs", "TENERModel", "TENERSurvey", "TransformerXL", "TransformerXLLearnable"]

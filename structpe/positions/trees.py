@@ -25,9 +25,8 @@ from structpe.encodings.walks import PersonalizedPageRank
 from structpe.errors import PositionError
 from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.positions.checks import numbers, of_arity, offsets
-from structpe.positions.offsets import everywhere, steps
 from structpe.positions.sinusoids import CELLS, AddedSinusoids, interleaved, inverse_frequencies
-from structpe.positions.tables import KeyValueTables, Sharing, Table, clipped_rows
+from structpe.positions.tables import KeyValueTables, Sharing, Table, clipped_rows, everywhere, steps
 from structpe.precision import wide
 from structpe.terms import Factor, Lookup, Terms
 

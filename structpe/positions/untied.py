@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import partial
 
 import torch
@@ -17,7 +18,16 @@ from structpe.positions.places import PlaceRows, PlacesModel, at_places
 from structpe.positions.tables import Rows, Sharing, Table
 from structpe.terms import Factor, Lookup, Projection, Terms
 
-__all__ = ["AbsScalar", "DIETAbsolute", "DIETAbsoluteLinear", "PlaceProduct", "TUPEAbsolute", "TUPERelative", "Untied"]
+__all__ = [
+    "AbsScalar",
+    "DIETAbsolute",
+    "DIETAbsoluteLinear",
+    "PlaceProduct",
+    "TUPEAbsolute",
+    "TUPEModel",
+    "TUPERelative",
+    "Untied",
+]
 
 
 LEARNED = partial(Cells, "A", "MAM", True, True, False)
@@ -69,7 +79,35 @@ def _with_first(rows: Tensor, others: list[Tensor], first: list[Tensor]) -> Tens
     return torch.cat([special[None], rest])
 
 
-class TUPEAbsolute(PositionModel, name="tupe-a"):
+class TUPEModel(PositionModel):
+    """s_ij = (q_i.k_j + p_i.r_j) / sqrt(2 d_h), with the product p_i.r_j of places of :class:`Untied`.
+
+    Args:
+        encoding: integers 0, 1, ... per unit.
+        max_length: t_max, number of places.
+        layers: how many layers, from the first on, have the terms; None for all.
+
+    Raises:
+        PositionError: a batch has a place of ``max_length`` or more.
+    """
+
+    def __init__(
+        self, dims: Dims, encodings: Sequence[Encoding], max_length: int, layers: int | None, **sizes: int
+    ) -> None:
+        of_whole(self.name, encodings[0])
+        super().__init__(dims, encodings, t=max_length, **sizes)
+        self.layers = dims.layers if layers is None else layers
+        self.places = Untied(self.name, dims, max_length)
+
+    def prepare(self, positions: Positions) -> Terms:
+        """The terms of a batch, the same for all layers that have them."""
+        return Terms(factors=(self.places(positions, self.encodings[0]),), scale=math.sqrt(0.5))
+
+    def terms(self, prepared: Terms, site: Site) -> Terms:
+        return prepared if site.layer < self.layers else Terms()
+
+
+class TUPEAbsolute(TUPEModel, name="tupe-a"):
     """Untied absolute positions (Ke, He and Liu 2021, TUPE-A).
 
     s_ij = (q_i.k_j + p_i.r_j) / sqrt(2 d_h),  p_t = U_q n(P[t + 1]) + c_q,  r_s = U_k n(P[s + 1]) + c_k.
@@ -82,14 +120,6 @@ class TUPEAbsolute(PositionModel, name="tupe-a"):
     As in the authors' code, where the survey differs: LayerNorm and biases; the same p_i.r_j in every layer, not the
     first alone, which is ``layers=1``; the two values for ``[CLS]`` are of each head. The score of the units is divided
     by sqrt(2 d_h) too, in the layers that have the term. Entries start from N(0, 0.02).
-
-    Args:
-        encoding: integers 0, 1, ... per unit.
-        max_length: t_max, number of places.
-        layers: how many layers, from the first on, have the term; None for all.
-
-    Raises:
-        PositionError: a batch has a place of ``max_length`` or more.
     """
 
     spec = Spec(
@@ -103,19 +133,10 @@ class TUPEAbsolute(PositionModel, name="tupe-a"):
     def __init__(
         self, dims: Dims, encoding: Encoding = Order(), max_length: int = 512, layers: int | None = None
     ) -> None:
-        super().__init__(dims, [of_whole(self.name, encoding)], t=max_length)
-        self.layers = dims.layers if layers is None else layers
-        self.places = Untied(self.name, dims, max_length)
-
-    def prepare(self, positions: Positions) -> Terms:
-        """The terms of a batch, the same for all layers that have them."""
-        return Terms(factors=(self.places(positions, self.encodings[0]),), scale=math.sqrt(0.5))
-
-    def terms(self, prepared: Terms, site: Site) -> Terms:
-        return prepared if site.layer < self.layers else Terms()
+        super().__init__(dims, [encoding], max_length, layers)
 
 
-class TUPERelative(PositionModel, name="tupe-r"):
+class TUPERelative(TUPEModel, name="tupe-r"):
     """Untied absolute positions and a bias per bucket of offsets (Ke, He and Liu 2021, TUPE-R).
 
     s_ij = (q_i.k_j + p_i.r_j) / sqrt(2 d_h) + b[bucket(s - t)]:  ``tupe-a``, and a scalar per head and bucket.
@@ -130,15 +151,12 @@ class TUPERelative(PositionModel, name="tupe-r"):
     listed in ``tupe-a``. Pairs without a path and units of one node have their own rows. Entries start from N(0, 0.02).
 
     Args:
-        encoding: integers 0, 1, ... per unit.
         offset: signed integers per pair.
-        max_length: t_max, number of places.
         num_buckets: B, an even number of 4 or more.
-        max_distance: from here on all distances share the last bucket.
-        layers: how many layers, from the first on, have both terms; None for all.
+        max_distance: D, above B/4; from here on all distances share the last bucket.
 
     Raises:
-        PositionError: other buckets, or a batch with a place of ``max_length`` or more.
+        PositionError: other buckets.
     """
 
     spec = Spec(
@@ -161,19 +179,13 @@ class TUPERelative(PositionModel, name="tupe-r"):
     ) -> None:
         buckets = Buckets(self.name, num_buckets, max_distance, bidirectional=True)
         rows = Rows(of_all_pairs(self.name, offset), num_buckets + 1, buckets)
-        super().__init__(dims, [of_whole(self.name, encoding), offset], t=max_length, R=rows.size)
-        self.layers, self.rows = dims.layers if layers is None else layers, rows
-        self.places = Untied(self.name, dims, max_length)
+        super().__init__(dims, [encoding, offset], max_length, layers, R=rows.size)
+        self.rows = rows
         self.bias = nn.Parameter(torch.randn(rows.size, dims.heads) * 0.02)
 
     def prepare(self, positions: Positions) -> Terms:
-        """The terms of a batch, the same for all layers that have them."""
-        factor = self.places(positions, self.encodings[0])
         bias = self._of_pairs(positions).map(self.bias.__getitem__).share()
-        return Terms(factors=(factor,), bias=(bias,), scale=math.sqrt(0.5))
-
-    def terms(self, prepared: Terms, site: Site) -> Terms:
-        return prepared if site.layer < self.layers else Terms()
+        return super().prepare(positions) + Terms(bias=(bias,))
 
     def _of_pairs(self, positions: Positions) -> Lookup:
         """The row of each pair: two more rows than there are values, for the first unit as query and as key."""

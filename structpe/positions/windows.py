@@ -14,7 +14,7 @@ from structpe.encodings.expander import Expander
 from structpe.encodings.order import Order, Window
 from structpe.positions import Block, Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.positions.block import allowed, softmax, without_heads
-from structpe.positions.checks import clipped, numbers, of_arity, of_listed_pairs
+from structpe.positions.checks import clipped, of_arity, of_listed_pairs
 from structpe.positions.places import UnitModel, check_shape, counts
 from structpe.terms import SparsePairs, Terms
 
@@ -219,7 +219,7 @@ class _Attention(nn.Module):
         return out
 
 
-class DiSANBlock(Block, name="disan-block"):
+class DiSANBlock(Block, UnitModel, name="disan-block"):
     """Directional self-attention with a weight per channel (Shen et al. 2018, DiSAN).
 
     o_i = g_i h_i + (1 - g_i) sum_j softmax_j(5 tanh((W_1 h_j + W_2 h_i + b) / 5)) h_j, a softmax for each channel.
@@ -233,12 +233,10 @@ class DiSANBlock(Block, name="disan-block"):
     fits a layer whose output is as wide as its input. Memory grows with n^2 d. Dropout of the code is left to layers.
 
     Args:
-        encoding: one number per unit: its place, its depth in a tree, ...
         direction: which keys units attend to.
 
     Raises:
-        PositionError: the encoding is of pairs, or gives a vector per unit.
-        UnsupportedTerm: something else than which pairs attend is to act on attention, or that differs by head.
+        UnsupportedTerm: which pairs attend differs by head.
     """
 
     heads = False
@@ -256,14 +254,13 @@ class DiSANBlock(Block, name="disan-block"):
         encoding: Encoding = Order(),
         direction: Literal["forward", "backward", "diagonal"] = "forward",
     ) -> None:
-        super().__init__(dims, [of_arity(self.name, encoding, 1)])
+        super().__init__(dims, encoding)
         self.direction = direction
         self.attentions = nn.ModuleList(_Attention(dims.width) for _ in range(dims.layers))
 
     def prepare(self, positions: Positions) -> Tensor:
         """(b, n, n) which keys are in the direction."""
-        (encoding,) = self.encodings
-        places = numbers(self.name, encoding, positions[encoding])
+        _, places = self.places(positions)
         return visible(self.direction, places, places)
 
     def attend(self, x: Tensor, prepared: Tensor, site: Site, terms: Terms) -> tuple[Tensor, Any]:

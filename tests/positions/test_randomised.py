@@ -106,7 +106,7 @@ def test_some_layers_and_descriptions() -> None:
             "'randomised' spreads 9 units over 8 places; give longest=8 at most, or a larger",
         ),
         ({"model": "dwivedi"}, "'randomised' draws places and distances, whole numbers; 'dwivedi' reads 'laplacian'"),
-        ({"model": "zhu-sum"}, "'zhu-sum' reads 'label-path', which gives others"),
+        ({"model": "zhu-sum"}, "'zhu-sum' reads 'label-path', which returns other values"),
         ({"model": "rotari"}, "there is no position model named 'rotari'"),
     ],
 )
