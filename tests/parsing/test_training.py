@@ -27,6 +27,7 @@ from tests.datasets import corpus
 from tests.foreign import FOREIGN, FOREIGN_IDS, contents
 from tests.parsing.conftest import PLAN, SAMPLE
 from tests.parsing.validating import UPOS, complaints
+from tests.representatives import only
 
 pytestmark = pytest.mark.early
 
@@ -233,6 +234,7 @@ def test_an_interrupted_training_goes_on(tmp_path: Path) -> None:
         train(plan, out)
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_parser(tmp_path: Path) -> None:
     plan = replace(PLAN, steps=3)
     for name in ("one", "two"):
@@ -292,7 +294,7 @@ def test_gold_documents_have_the_treebanks_trees() -> None:
     assert first.text.strip() == items[0].metadata["text"]
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", only([signal.SIGTERM, signal.SIGINT], signal.SIGTERM))
 def test_a_signal_ends_it_with_the_model_of_its_last_step(
     number: signal.Signals, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
