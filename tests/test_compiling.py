@@ -1,6 +1,6 @@
-"""A quick look at tracing: a model of each kind, and, among the slow tests, an encoder.
+"""A shorter look at tracing: a model of each kind, and an encoder.
 
-All models, training steps and models of Hugging Face are traced by slow tests:
+All models, training steps and models of Hugging Face are traced by other slow tests:
 positions/test_compile_export.py, nn/test_compiling.py and adapters/test_transformers.py.
 """
 
@@ -14,7 +14,6 @@ import sys
 import pytest
 
 from tests.modules import ROOT
-from tests.representatives import only
 
 KINDS = ("t5", "sinusoidal shaw rotary")
 """Of attention's scores; of units, of keys and values, of queries."""
@@ -39,9 +38,9 @@ print(json.dumps(found))
 """
 
 
-@pytest.mark.early
+@pytest.mark.slow
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("names", only(KINDS, "t5"))
+@pytest.mark.parametrize("names", KINDS)
 def test_one_of_each_kind_is_traced(names: str) -> None:
     """In a separate process, because the checks of shapes that tests switch on cannot be traced."""
     environment = os.environ | {"OMP_NUM_THREADS": "1"}

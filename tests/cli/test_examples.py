@@ -127,7 +127,7 @@ def _needed(name: str, world: Path) -> None:
 
 
 @pytest.fixture
-def quick(parser: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+def quick(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Trainings check what they are given and make nothing new; that they train, the slow test and others see."""
 
     def checked(config: Any, fresh: bool) -> None:
@@ -142,7 +142,7 @@ def quick(parser: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
 
     def copied(plan: Plan, out: Path, report: object) -> None:
         assert list(gold_items([*plan.files, *plan.dev]))
-        shutil.copytree(parser, out)
+        shutil.copytree(request.getfixturevalue("parser"), out)  # which takes its time to be trained
 
     monkeypatch.setattr("structpe.tasks.runs.train", checked)
     monkeypatch.setattr("structpe.tasks.prediction.run_all.run_all", made)
