@@ -36,7 +36,9 @@ PAGES = sorted(
     page for page in {*(ROOT / "docs").rglob("*.md")} - MADE if page.relative_to(ROOT / "docs").parts[0] not in APART
 )
 LONG = {"index.md", "parsing.md", "pretrained.md", "reliability.md", "7_from_amr_to_text.md", "8_a_fair_comparison.md"}
-"""Pages that take about five seconds or more."""
+LONG |= {"2_absolute_or_relative.md", "3_trees.md", "graph_to_text.md", "predict.md", "benchmarks.md", "encodings.md"}
+LONG |= {"pictures.md", "cookbook.md", "adapters.md", "scale.md", "files.md", "datasets.md", "pyg_dataset.md"}
+"""Pages that take about two seconds or more."""
 TRIED = [pytest.param(page, marks=[pytest.mark.slow] if page.name in LONG else []) for page in PAGES]
 BLOCK = re.compile(
     r"^(?:<!-- (?:not run: (?P<reason>[^\n]+)|exits (?P<code>\d+)) -->\n)?```(?P<language>\w*)\n(?P<text>.*?)^```$"
@@ -250,6 +252,7 @@ def test_the_page_of_configurations_is_current() -> None:
     assert made("configuration") == written, "run: python docs/site/configuration.py > docs/configuration.md"
 
 
+@pytest.mark.slow
 def test_the_catalogue_has_a_row_for_each_position_model() -> None:
     rows = re.findall(r"^\| \[`([^`]+)`\]\(catalogue/([^)]+)\.md\) \|", made("catalogue_page"), re.MULTILINE)
     assert rows == [(name, name) for name in sorted(MODELS)]

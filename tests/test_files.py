@@ -37,6 +37,7 @@ from structpe.system.files import (
     unsealed,
 )
 from tests.killing import every_moment, killed_at
+from tests.representatives import only
 
 WRITER = """
 import os, signal, sys
@@ -255,7 +256,7 @@ def test_killed_at_any_moment_a_file_is_the_old_or_the_new(tmp_path: Path) -> No
     assert names(tmp_path) == ["file"]
 
 
-@pytest.mark.parametrize("exchange", [True, False])
+@pytest.mark.parametrize("exchange", only([True, False], False))
 def test_killed_at_any_moment_a_folder_is_the_old_or_the_new(
     exchange: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

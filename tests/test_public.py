@@ -73,6 +73,7 @@ print("alibi" in structpe.positions.MODELS, len(structpe.positions.MODELS))
 """
 
 
+@pytest.mark.slow
 def test_a_look_up_imports_what_it_names_and_not_all() -> None:
     done = subprocess.run([sys.executable, "-c", IMPORTS], capture_output=True, text=True, check=True)
     error, loaded, all_of_them = done.stdout.splitlines()

@@ -49,6 +49,7 @@ def tell_environment(tell: Connection) -> None:
     tell.send(("done", " ".join(str(os.environ.get(name)) for name in NAMES)))
 
 
+@pytest.mark.slow
 def test_a_process_of_a_study_has_it_before_it_loads_anything() -> None:
     told: list[Any] = []
     key = Key("data", "model", "position", 0)

@@ -94,7 +94,7 @@ def test_at_first_nothing_changes_and_every_number_has_a_gradient(entered: tuple
     assert not torch.allclose(logits(model, **batch, structpe=structpe), before, atol=1e-3)
 
 
-@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("training", only([False, True], True))
 @pytest.mark.parametrize("position", few(NAMES))
 def test_every_position_model_starts_at_the_function_of_the_checkpoint_or_says_why_not(
     position: str, training: bool

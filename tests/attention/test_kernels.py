@@ -38,6 +38,7 @@ from tests.attention.drawing import (
 from tests.attention.oracle import attends
 from tests.positions.cases import encoded, labelled_path, noise
 from tests.positions.cases import made as of_model
+from tests.representatives import only
 
 OTHERS = sorted(set(HERE) - {"dense"})
 
@@ -334,7 +335,7 @@ def test_the_reference_computes_every_field() -> None:
     assert KERNELS["dense"].supports == frozenset(FIELDS)
 
 
-@pytest.mark.parametrize("kernel", HERE)
+@pytest.mark.parametrize("kernel", only(HERE, "dense", "edges", "linear", "tiled"))
 def test_dropout_keeps_the_mean(kernel: str) -> None:
     q, k, v = (x.detach() for x in inputs())
     terms = drawn(settled({"bias"} | KERNELS[kernel].needs), 0)

@@ -111,6 +111,7 @@ def test_help_has_an_example() -> None:
     assert "structpe convert datasets/kg_sample/test.xml facts.amr" in output("convert", "--help")
 
 
+@pytest.mark.slow
 def test_a_file_larger_than_the_memory_it_takes(tmp_path: Path) -> None:
     """5,000 graphs need hardly more memory than 300: a graph takes two kilobytes."""
     peaks = []

@@ -61,6 +61,7 @@ def test_options_of_the_reader_are_checked_and_used(run: Path, tmp_path: Path) -
     assert json.loads(none.splitlines()[0])["references"] == []
 
 
+@pytest.mark.slow
 def test_a_run_keeps_the_reader_of_its_files(run: Path, tmp_path: Path) -> None:
     """The configuration names none, so that the suffix of its files says it once and for all."""
     assert yaml.safe_load((run / "config.yaml").read_text(encoding="utf-8"))["data"]["reader"] == "amr"

@@ -57,6 +57,7 @@ def test_training_says_how_far_it_is(tmp_path: Path) -> None:
     assert load_parser(str(out))
 
 
+@pytest.mark.slow
 def test_a_table_shows_words(parser: Path) -> None:
     done = structpe("parse", TEXT, "--model", parser)
     assert (done.returncode, done.stderr) == (0, "")  # and spaCy says nothing
@@ -66,6 +67,7 @@ def test_a_table_shows_words(parser: Path) -> None:
     assert [row.split()[1] for row in rows] == ["The", "keeper", "lit", "the", "lamp", "."]
 
 
+@pytest.mark.slow
 def test_json_and_files(parser: Path, tokenizer: Path, tmp_path: Path) -> None:
     file, out = tmp_path / "text.txt", tmp_path / "out.json"
     file.write_text(f"{TEXT}\n\nMira\nslept.\n", encoding="utf-8")
@@ -82,6 +84,7 @@ def test_json_and_files(parser: Path, tokenizer: Path, tmp_path: Path) -> None:
         assert all(branch in (0, 1) for word in sentence["words"] for branch in word["branches"])
 
 
+@pytest.mark.slow
 def test_other_formats_and_tables_of_subwords(parser: Path, tokenizer: Path, tmp_path: Path) -> None:
     conllu = tmp_path / "out.conllu"
     conllu.write_text(output("parse", TEXT, "--model", parser, "--format", "conllu"), encoding="utf-8")
@@ -97,6 +100,7 @@ def test_other_formats_and_tables_of_subwords(parser: Path, tokenizer: Path, tmp
     ) + output("parse", f"{TEXT[:-1]} and lit it again.", *given[2:])
 
 
+@pytest.mark.slow
 def test_scores_are_shown(parser: Path) -> None:
     shown = output("parse", "--evaluate", SAMPLE, "--model", parser)
     assert shown.startswith(
@@ -153,6 +157,7 @@ def test_what_is_wrong_is_said(words: list[str], code: int, message: str) -> Non
     assert complaint("parse", *words, code=code).startswith(message)
 
 
+@pytest.mark.slow
 def test_bad_texts_and_tokenizers(parser: Path, tmp_path: Path) -> None:
     bad = tmp_path / "bad.txt"
     bad.write_bytes(b"caf\xe9\n")
@@ -197,6 +202,7 @@ def test_an_output_is_whole_or_absent_and_has_one_writer(tmp_path: Path, monkeyp
     assert out.read_text(encoding="utf-8") == "a whole line\n"
 
 
+@pytest.mark.slow
 def test_losses_are_told(parser: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     made = Tokenizer(models.WordLevel({"The": 0}, unk_token="The"))
     made.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Whitespace(), pre_tokenizers.Punctuation("removed")])

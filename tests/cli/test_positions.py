@@ -51,6 +51,7 @@ def test_what_differs_from_the_survey_stands_in_brackets() -> None:
     assert row.cells() == ["graph", "own", *marks, "R*h, R=1234", "9,872", "2*(D_max+1)*h = 144"]
 
 
+@pytest.mark.slow
 def test_every_formula_of_the_survey_comes_to_a_number() -> None:
     rows = json.loads(output("positions", "--json"))
     assert all((row["survey_parameters"] is None) == (row["table1"] is None) for row in rows)

@@ -33,6 +33,7 @@ def test_a_page_of_a_molecule(tmp_path: Path) -> None:
     assert "random-walk, steps 8" in text
 
 
+@pytest.mark.slow
 def test_a_trained_model(tmp_path: Path) -> None:
     run, out = written(tmp_path), tmp_path / "learned.svg"
     words: list[str | Path] = [
@@ -57,6 +58,7 @@ def run_here(*words: str | Path) -> None:
     assert main([str(word) for word in words]) == 0
 
 
+@pytest.mark.slow
 def test_figures(tmp_path: Path) -> None:
     out = tmp_path / "figure.png"
     small: list[str | Path] = ["--width", "24", "--heads", "3", "--length", "24", "--out", out]

@@ -117,6 +117,7 @@ def test_a_finished_study_is_not_run_again_and_not_taken_for_another(tmp_path: P
         assert f"{key} holds a run of another configuration; they differ in training.steps, training.batch_size" in told
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(280)
 @pytest.mark.filterwarnings(FORK)
 @pytest.mark.usefixtures("forks")

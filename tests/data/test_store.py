@@ -79,7 +79,7 @@ def written(tmp_path: Path, small_shards: None) -> Path:
     return tmp_path / "store"
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(drawn=st.lists(trees(most=8), min_size=1, max_size=5))
 def test_store_then_load_is_encode_for_every_encoding(drawn: list[Structure]) -> None:
     encodings = [e for cls in ENCODINGS.values() if encodes(e := cls().fit(drawn), drawn)]

@@ -218,6 +218,7 @@ def test_eigenvectors_whose_search_would_fill_the_memory_are_refused(monkeypatch
         Laplacian(k=2).one(ring)
 
 
+@pytest.mark.slow
 def test_the_gap_of_a_large_graph_is_found_in_half_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """In double precision, and with a matrix made three times, a million nodes took more than 20 seconds."""
     seen: list[np.dtype[Any]] = []

@@ -207,6 +207,7 @@ def test_evaluation_draws_nothing_at_random(name: str) -> None:
     assert torch.equal(torch.get_rng_state(), before)
 
 
+@pytest.mark.slow
 def test_kernels_agree_through_all_layers() -> None:
     """Of one model of each set of fields; the tests of the registry ask every model in each kernel."""
     for used, name in {used_by(name): name for name in TERMS}.items():

@@ -86,6 +86,7 @@ def test_heads_and_pages_have_the_same_rows() -> None:
     assert plots(text)["map0"][0][0]["z"][0] == list(range(graph.size))
 
 
+@pytest.mark.slow
 def test_a_trained_model_shows_no_marks_of_its_tokenizer(tmp_path: Path) -> None:
     item = read(AMR / "test.txt", "amr")[2]
     found = load(written(tmp_path), item)

@@ -181,6 +181,7 @@ def test_in_evaluation_it_is_the_mean_of_all_paths() -> None:
     torch.testing.assert_close(r[1, 5, 6], r[0, 0, 4], rtol=0, atol=0)
 
 
+@pytest.mark.slow
 def test_in_training_it_is_one_path_drawn_for_each_pair() -> None:
     model, positions, both = many()
     model.train()

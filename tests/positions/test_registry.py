@@ -247,7 +247,7 @@ def _apart(rows: Tensor) -> bool:
 # --- laws ---
 
 
-@pytest.mark.parametrize("name", TERMS)
+@pytest.mark.parametrize("name", few(TERMS))
 def test_every_kernel_means_what_dense_means(name: str) -> None:
     """Gradients of queries, keys and values too: that of x is their sum, by random weights."""
     expected, kernels = _values_and_gradients(name, "dense"), able(used_by(name))
@@ -313,7 +313,7 @@ def test_saved_and_loaded_it_is_the_same(name: str, tmp_path: Path) -> None:
     assert torch.equal(Around(other)(positions, x), Around(model)(positions, x))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", few(NAMES))
 def test_numbering_the_nodes_otherwise_only_permutes(name: str) -> None:
     """No model counts units as they are stored: with an order, nodes in memory are in any sequence."""
     model = made(name)

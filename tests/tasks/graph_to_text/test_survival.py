@@ -62,6 +62,7 @@ def whole(config: GraphToTextConfig, folder: Path) -> None:
         train(config)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(280)
 def test_killed_twice_it_ends_with_the_same_bits(tmp_path: Path) -> None:
     never, killed = tmp_path / "never", tmp_path / "killed"

@@ -51,6 +51,7 @@ def test_the_loss_falls(config: GraphToTextConfig) -> None:
     assert any((Path(config.out) / "tensorboard").glob("events.*"))
 
 
+@pytest.mark.slow
 def test_a_line_comes_every_few_steps(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """They came at 10, 30 and 50: a line was left out where the one before was not a while ago."""
     config = tiny(tmp_path, steps=50, log_every=10, validate_every=50, checkpoint_every=50)

@@ -275,6 +275,7 @@ def test_graphs_are_not_sampled(tmp_path: Path) -> None:
 PARTS = {"kind": "partition", "parts": 8}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "sampling",
     only([{"kind": "neighbours", "fanouts": [4, 4]}, PARTS], PARTS),

@@ -147,6 +147,7 @@ def test_a_study_of_which_nothing_is_finished(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("curves-*"))
 
 
+@pytest.mark.slow
 def test_curves(tmp_path: Path) -> None:
     config = study(tmp_path, data={"rings": {}}, seeds=[0, 1])
     logged(config, key("rings/a/none/0"), [100.0, *[1.0] * 9, 0.5])

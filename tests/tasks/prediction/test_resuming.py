@@ -168,6 +168,7 @@ def test_the_order_of_batches_is_that_of_the_task_unless_told(tmp_path: Path, mo
     assert made == [False, True, False, False, True, True]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", only([signal.SIGTERM, signal.SIGINT], signal.SIGINT))
 def test_a_signal_ends_it_with_a_checkpoint_and_it_ends_the_same(
     number: signal.Signals, copied: Path, capfd: pytest.CaptureFixture[str]

@@ -173,6 +173,7 @@ def forks(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     return sent
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(280)
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded, use of fork:DeprecationWarning")
 def test_two_devices_do_what_one_does(tmp_path: Path, forks: list[bytes]) -> None:
