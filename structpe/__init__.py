@@ -18,11 +18,11 @@ from structpe.faces import face
 
 if TYPE_CHECKING:
     from structpe.attention import attend
-    from structpe.data.encode import encode
     from structpe.encodings import Encoding
     from structpe.errors import StructPEError
     from structpe.formats import as_structure, as_structures, convert, each_structure, read, write
     from structpe.positions import Dims, PositionModel, Positions, Site, build
+    from structpe.positions.batch import encode
     from structpe.positions.citing import cite
     from structpe.structure import Structure, path
     from structpe.tasks.runs import load

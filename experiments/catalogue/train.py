@@ -14,10 +14,10 @@ from data import IGNORED, Example
 from tasks import DIMS, Task
 from torch import Tensor, nn
 
-from structpe.data.encode import join
 from structpe.encodings import ENCODINGS, Encoded, Encoding
 from structpe.errors import StructPEError
 from structpe.positions import MODELS, Positions, build
+from structpe.positions.batch import join
 from structpe.structure import path
 from structpe.tasks.config import fitted
 

@@ -17,11 +17,11 @@ from torch import Tensor, nn
 
 from structpe.adapters._hf_models import Where
 from structpe.adapters._tokens import NONE, Places, TokenPositions
-from structpe.data.encode import encode
 from structpe.encodings.base import Encoding
 from structpe.errors import PositionError, StructPEError
 from structpe.formats import tree
 from structpe.positions import PositionModel, Positions, Site, Sum
+from structpe.positions.batch import encode
 from structpe.positions.tables import KeyValueTables, PairTable
 from structpe.structure import Structure, path
 from structpe.terms import Factor, Lookup, SparsePairs, Terms

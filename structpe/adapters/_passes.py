@@ -16,9 +16,9 @@ import torch
 from torch import Tensor, nn
 
 from structpe.attention import additive
-from structpe.data.encode import encode
 from structpe.errors import PositionError, StructPEError
 from structpe.positions import PositionModel, Positions, Site
+from structpe.positions.batch import encode
 from structpe.structure import path
 from structpe.terms import Lookup, Terms
 

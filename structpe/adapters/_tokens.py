@@ -17,11 +17,11 @@ from jaxtyping import Int, Integer
 from numpy.typing import NDArray
 from torch import Tensor
 
-from structpe.data.encode import encode
 from structpe.data.whole import as_one
 from structpe.encodings.base import Encoding
 from structpe.errors import PositionError
 from structpe.positions import Positions
+from structpe.positions.batch import encode
 from structpe.structure import Structure
 from structpe.terms import Factor, Lookup, Map, SparsePairs, Terms, Toeplitz
 from structpe.transforms.units import as_tokenizer, split

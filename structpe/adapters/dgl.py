@@ -20,11 +20,11 @@ import torch
 from torch import Tensor
 
 from structpe.adapters._graph_tensors import Transform, attribute, encoded, listed, restored, values
-from structpe.data.encode import join
 from structpe.encodings.base import Asked, Encoded, Encoding, as_encodings
 from structpe.errors import EncodingError
 from structpe.formats import as_structure, import_dgl
 from structpe.positions import Positions
+from structpe.positions.batch import join
 
 __all__ = ["AddEncoding", "positions"]
 

@@ -36,11 +36,11 @@ from structpe.adapters._graph_tensors import (
     values,
 )
 from structpe.adapters._passes import NAME, Passes, added, check_additive, enter, size_of, written
-from structpe.data.encode import join
 from structpe.encodings.base import Asked, as_encodings
 from structpe.errors import EncodingError, PositionError, needing
 from structpe.formats import as_structure
 from structpe.positions import Dims, PositionModel, Positions, Site
+from structpe.positions.batch import join
 from structpe.positions.build import Config, as_model
 
 __all__ = [

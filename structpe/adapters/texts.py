@@ -19,12 +19,12 @@ from structpe.adapters._passes import NAME
 from structpe.adapters._tokens import IGNORED, NONE, TokenPositions, padded
 from structpe.adapters.transformers import load, quietly, register, restore
 from structpe.data.chunks import columns
-from structpe.data.encode import join
 from structpe.data.whole import as_one
 from structpe.encodings.base import Encoded, Encoding
 from structpe.errors import ConfigError, StoreError, StructPEError, StructureError, needing, reason_of
 from structpe.formats import Item
 from structpe.plain.bounds import UNITS, bounded
+from structpe.positions.batch import join
 from structpe.structure import Ids, Structure
 from structpe.transforms.texts import Form, Written, with_readable_labels, written
 from structpe.transforms.units import as_tokenizer

@@ -24,7 +24,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from structpe.attention.base import KERNELS, Call, forget_choices, kernel
+from structpe.attention.attend import KERNELS, Call, forget_choices, kernel
 from structpe.attention.gather import mixed
 from structpe.errors import StructPEError, listed
 from structpe.terms import Lookup, Pairs, SparsePairs, Terms, Toeplitz

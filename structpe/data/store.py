@@ -125,9 +125,11 @@ class Store:
         return None
 
     def positions(self, items: Sequence[int]) -> Positions:
-        """The positions of a batch of structures, padded, as :func:`structpe.data.encode.encode` computes them."""
+        """The positions of a batch of structures, padded, as :func:`structpe.positions.batch.encode` computes them."""
         rows = [self[item] for item in items]
-        from structpe.data.encode import join  # PyTorch takes two seconds to import; processes that encode do without
+        from structpe.positions.batch import (
+            join,  # PyTorch takes two seconds to import; processes that encode do without
+        )
 
         return join({encoding: [row[encoding] for row in rows] for encoding in self.encodings})
 

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from structpe.attention import attend
-from structpe.attention.base import Call, Compute, choose
+from structpe.attention.attend import Call, Compute, choose
 from structpe.nn.attention import Attention
 from structpe.nn.context import Context
 from structpe.nn.layer import Layer

@@ -20,7 +20,6 @@ from torch.nn import functional
 
 from structpe.attention import attend
 from structpe.data.batch import Batch, Example, collate
-from structpe.data.encode import encode
 from structpe.errors import StoreError, undamaged
 from structpe.formats import Item
 from structpe.nn.attention import Attention
@@ -30,6 +29,7 @@ from structpe.nn.seq2seq import EncoderDecoder
 from structpe.nn.stack import Stack
 from structpe.pictures.style import PictureError
 from structpe.positions import Dims, PositionModel, Sources, Sum
+from structpe.positions.batch import encode
 from structpe.positions.build import Config, build
 from structpe.structure import Structure
 from structpe.tasks.config import fitted

@@ -15,10 +15,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from structpe.data.encode import encode
 from structpe.pictures import heat
 from structpe.pictures.style import LINES, PictureError, add_bar, figure, fitting, look, settle
 from structpe.positions import PositionModel, Site
+from structpe.positions.batch import encode
 from structpe.structure import Structure
 
 if TYPE_CHECKING:

@@ -9,12 +9,12 @@ import numpy as np
 import torch
 
 from structpe.data.batch import Batch
-from structpe.data.encode import encode
 from structpe.data.features import Categories
 from structpe.encodings import Depth, Order, UndirectedDistance
 from structpe.formats import tree
 from structpe.nn.graph_model import GraphModel, GraphModelConfig
 from structpe.positions import build
+from structpe.positions.batch import encode
 from structpe.positions.build import Config
 from structpe.structure import Structure
 

@@ -22,11 +22,11 @@ from torch_geometric.utils import to_dense_batch
 
 from structpe import attend
 from structpe.adapters.pyg import AddEncoding, inject, positions
-from structpe.data.encode import encode
 from structpe.encodings import ENCODINGS, Encoding
 from structpe.errors import EncodingError, PositionError, StoreError, StructureError
 from structpe.formats import as_structure
 from structpe.positions import Dims, Site, build
+from structpe.positions.batch import encode
 from structpe.terms import Lookup, SparsePairs
 
 NAMES = ["random-walk", "laplacian", "degree", "undirected-distance", "rrwp", "resistance", "expander", "neighbours"]

@@ -23,10 +23,10 @@ from structpe.adapters._injection import Pass
 from structpe.adapters._tokens import NONE
 from structpe.adapters.transformers import TokenPositions, attention, dims, eject, inject, load, take_t5
 from structpe.attention import additive, attend
-from structpe.data.encode import encode
 from structpe.encodings import Offset
 from structpe.errors import PositionError, StoreError
 from structpe.positions import Dims, PositionModel, Site, build
+from structpe.positions.batch import encode
 from structpe.structure import Structure, path
 from structpe.terms import Lookup, Terms
 from structpe.transforms import levi

@@ -10,10 +10,10 @@ from torch import Tensor
 
 from structpe.adapters.weights import AUTHORS, load_authors
 from structpe.attention import attend
-from structpe.data.encode import encode
 from structpe.encodings import LabelPath
 from structpe.errors import PositionError
 from structpe.positions import MODELS, Dims, Site, build
+from structpe.positions.batch import encode
 from structpe.positions.buckets import T5
 from structpe.structure import Structure, path
 from structpe.terms import Terms

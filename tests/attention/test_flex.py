@@ -19,7 +19,7 @@ from torch.nn.attention import flex_attention as of_torch
 from structpe.adapters import pytorch
 from structpe.attention import KERNELS, Call, Layout, attend, attend_ragged, flex
 from structpe.attention import flex as flex_module
-from structpe.attention.base import cheapest
+from structpe.attention.attend import cheapest
 from structpe.errors import StructPEError
 from structpe.terms import Factor, Lookup, Pairs, SparsePairs, Terms, Toeplitz
 from tests.attention.drawing import Sizes, drawn, settled, tables_of

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from structpe.attention import KERNELS, Call, Kernel, attend, watching
-from structpe.attention.base import kernel as kernel_of
+from structpe.attention.attend import kernel as kernel_of
 from structpe.attention.feature_maps import elu_plus_one
 from structpe.errors import StructPEError, UnsupportedTerm
 from structpe.positions import Site

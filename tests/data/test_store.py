@@ -22,7 +22,6 @@ import structpe
 from structpe.data import chunks, store_writer
 from structpe.data import store as store_module
 from structpe.data import store_index as store_index_module
-from structpe.data.encode import encode
 from structpe.data.store import load, write
 from structpe.encodings import (
     ENCODINGS,
@@ -39,6 +38,7 @@ from structpe.encodings import (
     Resistance,
 )
 from structpe.errors import EncodingError, StoreError
+from structpe.positions.batch import encode
 from structpe.structure import Structure, path
 from structpe.system.files import sealed, sha256_of, unsealed
 from structpe.terms import Lookup, SparsePairs

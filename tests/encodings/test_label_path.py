@@ -13,13 +13,13 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from structpe.data.encode import join
 from structpe.encodings import ENCODINGS, Encoding, label_path_search
 from structpe.encodings.compiled import slow
 from structpe.encodings.distance import UndirectedDistance
 from structpe.encodings.label_path import LabelPath, PathToken
 from structpe.errors import EncodingError
 from structpe.formats.amr import graph
+from structpe.positions.batch import join
 from structpe.structure import Structure, path
 from tests.datasets import corpus
 from tests.encodings.asking import unpadded

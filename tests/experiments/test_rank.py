@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from structpe.attention import attend
-from structpe.data.encode import encode
 from structpe.positions import Dims, Site
+from structpe.positions.batch import encode
 from structpe.structure import path
 from structpe.terms import Terms
 from tests.experiments.script import script

@@ -9,10 +9,10 @@ import torch
 from hypothesis import given, settings
 from torch import Tensor
 
-from structpe.data.encode import encode
 from structpe.encodings import Depth, Distance, Offset, Order, UndirectedDistance
 from structpe.encodings.base import Encoding
 from structpe.positions import MODELS, Dims, PositionModel, Site
+from structpe.positions.batch import encode
 from structpe.structure import Structure, path
 from structpe.terms import Lookup, Terms
 from tests.datasets import corpus

@@ -16,12 +16,12 @@ from torch import Tensor
 from structpe.data import batch as batches
 from structpe.data.adjacency import EdgeTypes
 from structpe.data.batch import Batch
-from structpe.data.encode import encode
 from structpe.data.features import Categories
 from structpe.data.store import write
 from structpe.nn.layer import StackConfig
 from structpe.nn.stack import Stack
 from structpe.positions import PositionModel, Positions
+from structpe.positions.batch import encode
 from structpe.structure import Structure
 from structpe.terms import Lookup, Pairs, SparsePairs
 from tests.positions.cases import (

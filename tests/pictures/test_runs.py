@@ -9,13 +9,13 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from structpe.data.encode import encode
 from structpe.errors import StoreError
 from structpe.formats import Item, read
 from structpe.pictures import PictureError, load, show
 from structpe.pictures.head_patterns import Patterns
 from structpe.pictures.view import view
 from structpe.positions import Site
+from structpe.positions.batch import encode
 from structpe.terms import Lookup
 from tests.pictures.cases import ASPIRIN
 from tests.pictures.runs import predicted, written

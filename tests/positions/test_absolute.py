@@ -7,11 +7,11 @@ import math
 import pytest
 import torch
 
-from structpe.data.encode import encode
 from structpe.encodings.distance import Distance
 from structpe.errors import PositionError
 from structpe.positions import Dims
 from structpe.positions.absolute import Learned
+from structpe.positions.batch import encode
 from structpe.positions.sinusoidal import Sinusoidal
 from structpe.positions.trees import SPR, SPRAbsolute
 from structpe.structure import Structure, path

@@ -9,10 +9,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from structpe.data.encode import encode
 from structpe.errors import PositionError
 from structpe.positions import Dims, PositionModel
 from structpe.positions.absolute import Language, Reformer
+from structpe.positions.batch import encode
 from structpe.structure import Structure, path
 from tests.golden import golden
 

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 import torch
 
-from structpe.data.encode import encode
 from structpe.encodings import Depth, Distance
 from structpe.errors import PositionError
 from structpe.positions import Dims, Site
 from structpe.positions.absolute import DufterAbsolute
+from structpe.positions.batch import encode
 from structpe.positions.relative import DufterRelative
 from structpe.structure import Structure, path
 from tests.positions.cases import TREES, encoded, labelled_path, made

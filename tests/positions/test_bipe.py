@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from structpe.data.encode import encode
 from structpe.encodings.order import SegmentNumber, SegmentPlace
 from structpe.errors import EncodingError
 from structpe.positions import Dims, Site, build
+from structpe.positions.batch import encode
 from structpe.positions.rotary_axes import BiPE
 from structpe.structure import Structure, path
 from tests.golden import golden

@@ -11,12 +11,12 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from structpe.attention import attend
-from structpe.data.encode import encode
 from structpe.encodings.label_path import LabelPath
 from structpe.encodings.order import Offset
 from structpe.encodings.trees import Depth
 from structpe.errors import PositionError
 from structpe.positions import Dims, Positions, Site
+from structpe.positions.batch import encode
 from structpe.positions.cai import Cai
 from structpe.structure import Structure, path
 from structpe.terms import Lookup, Terms

@@ -9,12 +9,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from structpe.data.encode import encode
 from structpe.encodings import Order, Remaining, Words
 from structpe.errors import PositionError, UnsupportedTerm
 from structpe.nn.layer import StackConfig
 from structpe.nn.stack import Stack
 from structpe.positions import Dims, Site, build
+from structpe.positions.batch import encode
 from structpe.positions.own_attention import Complex, attended, turned, weights
 from structpe.structure import path
 from structpe.terms import Pairs, Terms

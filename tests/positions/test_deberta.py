@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from structpe.attention import attend
-from structpe.data.encode import encode
 from structpe.errors import PositionError, UnsupportedTerm
 from structpe.positions import MODELS, Dims, Site, Sources, build, describe
+from structpe.positions.batch import encode
 from structpe.positions.buckets import log_bucket
 from structpe.positions.deberta import DeBERTa, DeBERTaEMD, DeBERTaV2
 from structpe.structure import path

@@ -12,12 +12,12 @@ import torch
 from torch import Tensor
 
 from structpe.attention import attend
-from structpe.data.encode import encode
 from structpe.encodings import Distance, Feature, Order
 from structpe.errors import PositionError
 from structpe.nn.layer import StackConfig
 from structpe.nn.stack import Stack
 from structpe.positions import MODELS, Dims, PositionModel, Site, build
+from structpe.positions.batch import encode
 from structpe.structure import Structure, path
 from structpe.terms import Projection, Terms
 from tests.attention.test_memory import Largest, elements

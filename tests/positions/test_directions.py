@@ -8,10 +8,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from structpe.data.encode import encode
 from structpe.encodings import Depth, Distance
 from structpe.errors import PositionError, UnsupportedTerm
 from structpe.positions import Dims, Site
+from structpe.positions.batch import encode
 from structpe.positions.own_attention import HardCodedGaussian
 from structpe.positions.windows import DiSAN, DiSANBlock
 from structpe.structure import Structure, path

@@ -8,9 +8,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from structpe.data.encode import encode
 from structpe.errors import PositionError
 from structpe.positions import Dims, Site
+from structpe.positions.batch import encode
 from structpe.positions.rotary_axes import FoPE
 from structpe.structure import path
 from tests.golden import golden

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import torch
 
-from structpe.data.encode import encode
 from structpe.encodings import UNREACHABLE, Distance, Offset, TripleOffset
 from structpe.errors import PositionError
 from structpe.positions import MODELS, Dims, Site
+from structpe.positions.batch import encode
 from structpe.positions.buckets import bucket
 from structpe.structure import Structure, path
 from structpe.transforms import levi, with_virtual_node

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from structpe.attention import attend
-from structpe.data.encode import encode
 from structpe.errors import PositionError
 from structpe.positions import Dims, Site
+from structpe.positions.batch import encode
 from structpe.positions.graphs import Graformer, GraformerSurvey
 from structpe.structure import Structure, path
 from tests.golden import golden

@@ -12,10 +12,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from structpe.data.encode import encode
 from structpe.encodings import Degree, LabelPath
 from structpe.errors import PositionError
 from structpe.positions import MODELS, Dims, PositionModel, Positions, Site
+from structpe.positions.batch import encode
 from structpe.structure import Structure, path
 from structpe.terms import Lookup
 from structpe.transforms import levi

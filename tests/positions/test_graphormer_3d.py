@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import torch
 
-from structpe.data.encode import encode
 from structpe.encodings import Euclidean
 from structpe.errors import EncodingError, PositionError
 from structpe.positions import MODELS, Dims, Site
+from structpe.positions.batch import encode
 from structpe.structure import Structure, path
 from tests.positions.cases import noise
 

@@ -17,8 +17,8 @@ from torch.nn import functional
 
 from structpe.attention import additive, attend, weights
 from structpe.attention.reference import rounded
-from structpe.data.encode import encode
 from structpe.positions import MODELS, Dims, PositionModel, Positions, Site, Sources, build
+from structpe.positions.batch import encode
 from structpe.precision import exactly, widened
 from structpe.structure import path
 from structpe.terms import Factor, Terms

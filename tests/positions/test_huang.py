@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 from structpe.attention import attend
-from structpe.data.encode import encode
 from structpe.encodings import Distance
 from structpe.errors import PositionError
 from structpe.positions import MODELS, Dims, PositionModel
+from structpe.positions.batch import encode
 from structpe.positions.relative import HuangM4
 from structpe.structure import path
 from tests.golden import golden

@@ -10,11 +10,11 @@ import torch
 from torch import Tensor, nn
 
 import structpe
-from structpe.data.encode import encode
 from structpe.encodings import Depth, Laplacian, Order
 from structpe.encodings.coordinates import Coordinates
 from structpe.errors import PositionError
 from structpe.positions import MODELS, Dims, PositionModel, Site
+from structpe.positions.batch import encode
 from structpe.positions.decay import FIRE
 from structpe.positions.rotary import Llama3, Rotary, RotaryHalf
 from structpe.positions.rotary_axes import WIRE, MixedRotary, MRoPE

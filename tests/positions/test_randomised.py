@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import torch
 
-from structpe.data.encode import encode
 from structpe.encodings import UNREACHABLE, WITHIN, Order
 from structpe.errors import PositionError
 from structpe.positions import MODELS, Dims, Site, build
+from structpe.positions.batch import encode
 from structpe.positions.stochastic import Randomised
 from structpe.structure import path
 from tests.positions.cases import TREES, Around, encoded, noise

@@ -10,10 +10,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from structpe.data.encode import encode
 from structpe.encodings import Depth, Distance, Order
 from structpe.errors import PositionError
 from structpe.positions import MODELS, Dims, PositionModel, Positions, Site
+from structpe.positions.batch import encode
 from structpe.positions.rotary import Turns
 from structpe.structure import path
 from tests.golden import golden

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 
-from structpe.data.encode import encode
 from structpe.encodings import Depth, Distance
 from structpe.encodings.base import UNREACHABLE, WITHIN
 from structpe.positions import Dims, Site
+from structpe.positions.batch import encode
 from structpe.positions.tables import Rows, clipped_rows
 from structpe.structure import path
 from tests.positions.cases import made

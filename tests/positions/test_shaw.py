@@ -7,9 +7,9 @@ import torch
 from torch import Tensor
 
 from structpe.attention import attend
-from structpe.data.encode import encode
 from structpe.errors import PositionError
 from structpe.positions import Dims, Site
+from structpe.positions.batch import encode
 from structpe.positions.relative import Shaw, ShawAbsolute, ShawKeys
 from structpe.structure import path
 from tests.golden import golden

@@ -10,13 +10,13 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from structpe.data.encode import encode
 from structpe.encodings import Depth, Feature, Laplacian, Size
 from structpe.errors import PositionError
 from structpe.nn.layer import StackConfig
 from structpe.nn.stack import Stack
 from structpe.positions import Dims, PositionModel, Site, Sources
 from structpe.positions.absolute import Learned
+from structpe.positions.batch import encode
 from structpe.positions.sinusoidal import (
     MVPE,
     PNAT,

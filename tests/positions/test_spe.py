@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 
 from structpe.attention import attend
-from structpe.data.encode import encode
 from structpe.encodings import Depth
 from structpe.errors import PositionError
 from structpe.positions import Dims, Positions, Site
+from structpe.positions.batch import encode
 from structpe.positions.stochastic import SPEConv, SPEConvGated, SPEGated, SPESine
 from structpe.structure import path
 from structpe.terms import Terms

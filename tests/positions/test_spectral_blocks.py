@@ -10,10 +10,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from structpe.data.encode import encode
 from structpe.encodings import Adjacency, Eigenpairs
 from structpe.errors import UnsupportedTerm
 from structpe.positions import MODELS, Dims, PositionModel, Site
+from structpe.positions.batch import encode
 from structpe.structure import Structure
 from structpe.terms import Terms
 from tests.positions.cases import TREES, Around, encoded, made, noise, present

@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from structpe.attention import attend
-from structpe.data.encode import encode
 from structpe.errors import PositionError
 from structpe.positions import Dims, PositionModel, Site
+from structpe.positions.batch import encode
 from structpe.positions.buckets import T5, T5Causal, T5Unshared, bucket
 from structpe.structure import path
 from structpe.terms import Terms

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import torch
 
-from structpe.data.encode import encode
 from structpe.encodings.trees import BranchPath
 from structpe.errors import EncodingError, PositionError
 from structpe.formats import read
 from structpe.positions import Dims, build
+from structpe.positions.batch import encode
 from structpe.positions.trees import TPE, TPEOneHot
 from structpe.structure import Structure
 from tests.datasets import SAMPLES, corpus

@@ -10,12 +10,12 @@ import torch
 from torch import Tensor
 
 from structpe.attention import attend
-from structpe.data.encode import encode
 from structpe.encodings import Distance
 from structpe.errors import PositionError
 from structpe.nn.language_model import LanguageModel
 from structpe.nn.layer import StackConfig
 from structpe.positions import Dims, Site
+from structpe.positions.batch import encode
 from structpe.positions.transformer_xl import TransformerXL, TransformerXLLearnable
 from structpe.structure import Structure, path
 from structpe.terms import Lookup, Terms

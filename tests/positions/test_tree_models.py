@@ -13,7 +13,6 @@ from torch import Tensor
 from torch.nn import functional
 
 from structpe.attention import attend
-from structpe.data.encode import encode
 from structpe.encodings import (
     UNREACHABLE,
     AncestorDistance,
@@ -29,6 +28,7 @@ from structpe.encodings import (
 )
 from structpe.errors import EncodingError, PositionError
 from structpe.positions import Dims, PositionModel, Site
+from structpe.positions.batch import encode
 from structpe.positions.trees import CodeTransformer, Peng
 from structpe.positions.trees import LowestCommonAncestor as Steps
 from structpe.structure import Structure, path

@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 from structpe.attention import attend
-from structpe.data.encode import encode
 from structpe.encodings import Depth, Distance
 from structpe.errors import PositionError
 from structpe.positions import MODELS, Dims, PositionModel, Site
+from structpe.positions.batch import encode
 from structpe.positions.untied import TUPEAbsolute, TUPERelative, Untied
 from structpe.structure import path
 from structpe.terms import Terms

@@ -215,7 +215,7 @@ def test_what_looks_at_all_pairs() -> None:
 
 def test_models_that_ask_for_listed_pairs_let_no_others_attend() -> None:
     """What :func:`quadratic` takes for granted, of every model of the registry."""
-    from structpe.data.encode import encode
+    from structpe.positions.batch import encode
 
     dims, graph = Dims(8, 2, 1), Structure(tuple("abcd"), np.array([[0, 1], [1, 2]]), order=np.arange(4))
     found = []
