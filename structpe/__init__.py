@@ -65,7 +65,7 @@ __getattr__, __dir__ = face(
         "convert": "formats",
         "Dims": "positions",
         "each_structure": "formats",
-        "encode": "data.encode",
+        "encode": "positions.batch",
         "Encoding": "encodings",
         "load": "tasks.runs",
         "Lookup": "terms",

@@ -40,7 +40,7 @@ def signed_root(z: Tensor) -> Tensor:
 
 
 class _SignedRoot(torch.autograd.Function):
-    """rho' = 1 / (2 |rho|), so that only rho is kept."""
+    """As rho' = 1 / (2 |rho|), only rho is kept."""
 
     generate_vmap_rule = True
 

@@ -48,11 +48,7 @@ class AtKeysAndValues(nn.Module):
 
 
 class PathModel(PositionModel):
-    """A vector per path of labels at keys and values; subclasses set ``attention`` last, and then call :func:`glorot`.
-
-    Raises:
-        PositionError: the encoding has no ``max_length``, or several paths per pair.
-    """
+    """A vector per path of labels at keys and values; subclasses set ``attention`` last, then call :func:`glorot`."""
 
     attention: AtKeysAndValues
 
@@ -154,6 +150,9 @@ class PathBag(ReversedPaths):
         dropout: of the embedded labels, once per distinct path; in the code of these and P, and per pair.
         sinusoid: whether P_i is added, i being the place of the unit in reading order; without it r_ij depends only on
             the path, as in the paper, and a structure needs no order.
+
+    Raises:
+        PositionError: the encoding has no limit, or several paths per pair.
     """
 
     mean: ClassVar[bool]
@@ -294,6 +293,9 @@ class ConvolvedPaths(PathModel):
         encoding: paths of labels, cut to the width of the filter, which is 4 in the code.
         dropout: of x, of the weights in MultiHead, if there is one, and of r, once per distinct path; in the code once
             per pair.
+
+    Raises:
+        PositionError: the encoding has no limit, or several paths per pair.
     """
 
     attending: ClassVar[bool]
