@@ -66,7 +66,8 @@ class Structure:
             if (value := getattr(self, name)) is not None:
                 object.__setattr__(self, name, self._integers(value, name))
         self._check_graph()
-        self._check_units()
+        if self.units is not None or self.owner is not None:
+            self._check_units()
         if self.features:
             self._check_features()
 
@@ -82,7 +83,7 @@ class Structure:
     @property
     def unit_count(self) -> int:
         """Number of units, u."""
-        return self.size if self.units is None else len(self.units)
+        return len(self.nodes if self.units is None else self.units)
 
     @property
     def unit_texts(self) -> tuple[str, ...]:
@@ -172,7 +173,8 @@ class Structure:
         if not size:
             raise self.error("the graph has no node; a structure needs at least one")
         self._check_texts("the label of node", self.nodes)
-        self._check_texts("the relation of edge", self.relations)
+        if self.relations:
+            self._check_texts("the relation of edge", self.relations)
         wrong = np.flatnonzero(((self.edges < 0) | (self.edges >= size)).any(axis=1))
         if len(wrong):
             source, target = self.edges[wrong[0]]
@@ -194,10 +196,8 @@ class Structure:
                 raise self.error(f"{what} {place} is {text!r}; labels are texts, so give a str")
 
     def _check_units(self) -> None:
-        if (self.units is None) != (self.owner is None):
-            raise self.error("units and owner come together: give the owner node of each unit, or neither")
         if self.units is None or self.owner is None:
-            return
+            raise self.error("units and owner come together: give the owner node of each unit, or neither")
         self._check_texts("unit", self.units)
         if len(self.units) != len(self.owner) or not len(self.units):
             raise self.error(

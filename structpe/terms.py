@@ -44,6 +44,8 @@ __all__ = [
 
 T = TypeVar("T")
 
+_INTEGERS = (torch.uint8, torch.int16, torch.int32, torch.int64)
+
 
 @dataclass(frozen=True, eq=False)
 class Toeplitz:
@@ -65,7 +67,8 @@ class Toeplitz:
     m: int
 
     def __post_init__(self) -> None:
-        _check_index("diagonals", self.diagonals, "(b or 1, n + m - 1)", 2)
+        if not isinstance(self.diagonals, Tensor) or self.diagonals.ndim != 2 or self.diagonals.dtype not in _INTEGERS:
+            raise PositionError(_no_index("diagonals", self.diagonals, "(b or 1, n + m - 1)"))
         if self.diagonals.shape[1] != self.n + self.m - 1:
             raise PositionError(
                 f"an index of {self.n} queries and {self.m} keys has {self.n + self.m - 1} diagonals; given are "
@@ -119,9 +122,13 @@ class Lookup:
     _kept: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        _check_index("rows", self.rows, "(b or 1, r)", 2)
-        if not isinstance(self.index, Toeplitz):  # which has checked its own
-            _check_index("index", self.index, "(b or 1, n, m)", 3)
+        rows, index = self.rows, self.index
+        if not isinstance(rows, Tensor) or rows.ndim != 2 or rows.dtype not in _INTEGERS:
+            raise PositionError(_no_index("rows", rows, "(b or 1, r)"))
+        if isinstance(index, Toeplitz):  # which has checked its own
+            return
+        if not isinstance(index, Tensor) or index.ndim != 3 or index.dtype not in _INTEGERS:
+            raise PositionError(_no_index("index", index, "(b or 1, n, m)"))
 
     def map(self, function: Callable[[Tensor], Tensor]) -> Lookup:
         """The same pairs with another table: ``function`` sees each distinct value once, not each pair.
@@ -260,7 +267,8 @@ class SparsePairs:
     pairs: Pairs
 
     def __post_init__(self) -> None:
-        _check_index("index", self.index, "(e,)", 1)
+        if not isinstance(self.index, Tensor) or self.index.ndim != 1 or self.index.dtype not in _INTEGERS:
+            raise PositionError(_no_index("index", self.index, "(e,)"))
 
     def map(self, function: Callable[[Tensor], Tensor]) -> SparsePairs:
         """The same pairs with another table, as :meth:`Lookup.map`."""
@@ -285,14 +293,10 @@ def _ends(rows: slice, count: int) -> tuple[int, int]:
     return rows.start or 0, count if rows.stop is None else min(rows.stop, count)
 
 
-_INTEGERS = (torch.uint8, torch.int16, torch.int32, torch.int64)
-
-
-def _check_index(name: str, given: Any, form: str, axes: int) -> None:
-    """Check the dtype and the number of axes of an index."""
-    if not isinstance(given, Tensor) or given.ndim != axes or given.dtype not in _INTEGERS:
-        kind = f"{tuple(given.shape)} of {given.dtype}" if isinstance(given, Tensor) else type(given).__name__
-        raise PositionError(f"the {name} of a lookup is {form} of torch.uint8, int16, int32 or int64; given is {kind}")
+def _no_index(name: str, given: Any, form: str) -> str:
+    """The message for an index of a wrong dtype or number of axes."""
+    kind = f"{tuple(given.shape)} of {given.dtype}" if isinstance(given, Tensor) else type(given).__name__
+    return f"the {name} of a lookup is {form} of torch.uint8, int16, int32 or int64; given is {kind}"
 
 
 def _mapped(function: Callable[[Tensor], Tensor], table: Tensor) -> Tensor:

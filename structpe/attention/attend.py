@@ -95,6 +95,7 @@ class Call:
     ) -> Call:
         """The call with these terms and queries."""
         traced = torch.compiler.is_compiling()
+        vectors = [] if traced else _vectors(terms)
         return cls(
             used=terms.used(),
             device=like.device.type,
@@ -106,9 +107,9 @@ class Call:
             traced=traced,
             dropout=dropout,
             ready=of_offsets(terms) or _of_tensors(terms),
-            span=0 if traced else _span(terms),
-            large=not traced and _is_large(terms, shape),
-            rows=0 if traced else max((x.rows.shape[1] for x in _vectors(terms)), default=0),
+            span=_span(terms) if terms.pairs and not traced else 0,
+            large=any(is_large(x, shape[0] * shape[1] * shape[2]) for x in vectors),
+            rows=max((x.rows.shape[1] for x in vectors), default=0),
             by_query=any(mask.shape[-2] != 1 for mask in terms.mask),
         )
 
@@ -172,11 +173,6 @@ def _of_tensors(terms: Terms) -> bool:
 def _span(terms: Terms) -> int:
     listed = [pairs for pairs in terms.pairs if len(pairs.key) and pairs.key.device.type == "cpu"]
     return min((pairs.offsets[1] - pairs.offsets[0] + 1 for pairs in listed), default=0)
-
-
-def _is_large(terms: Terms, shape: tuple[int, int, int, int, int]) -> bool:
-    b, h, n, *_ = shape
-    return any(is_large(x, b * h * n) for x in _vectors(terms))
 
 
 def _vectors(terms: Terms) -> list[Lookup]:
@@ -389,8 +385,13 @@ def check_shapes(terms: Terms, b: int, h: int, n: int, m: int, d: int) -> None:
     for field in fields(terms):
         given = getattr(terms, field.name)
         width = None if terms.maps and field.name != "value" else d  # maps may change the width of queries and keys
-        for term in given if isinstance(given, tuple) else () if given is None else (given,):
+        for term in given if isinstance(given, tuple) else (given,):
+            if not isinstance(term, _SHAPED):
+                continue
             _check(field.name, term, (b, h, n, m if field.name == "mask" and terms.projection else keys), m, width)
+
+
+_SHAPED = Tensor, Lookup, SparsePairs, Pairs, Factor, Projection
 
 
 def _check(name: str, term: Any, sizes: tuple[int, int, int, int], m: int, d: int | None) -> None:
@@ -656,18 +657,13 @@ def _dispatch_check(terms: Terms, name: str, shape: tuple[int, int, int, int, in
 def _computed(chosen: Kernel, q: Tensor, k: Tensor, v: Tensor, terms: Terms, dropout: float) -> Tensor:
     """Run a kernel. If it fails because of the terms, the error names the term."""
     try:
-        if _automatic(q.device.type):
+        if q.device.type != "meta" and torch.is_autocast_enabled(q.device.type):
             return _lowered(chosen, q, k, v, terms, dropout)
         return chosen.compute(q, k, v, terms, dropout)
     except (RuntimeError, LookupError, TypeError, ValueError) as error:
         if not torch.compiler.is_compiling() and (found := blamed(terms, q, k)):
             raise StructPEError(found) from error
         raise
-
-
-def _automatic(device: str) -> bool:
-    """Whether autocast chooses precisions here."""
-    return device != "meta" and torch.is_autocast_enabled(device)
 
 
 def _lowered(chosen: Kernel, q: Tensor, k: Tensor, v: Tensor, terms: Terms, dropout: float) -> Tensor:

@@ -398,7 +398,8 @@ def check_pairs(structures: Sequence[Structure], encodings: Sequence[Encoding]) 
     for encoding in encodings:
         if encoding.arity == 2 and not encoding.sparse:
             large = [each for each in structures if each.unit_count > MOST_NODES and encoding.quadratic(each)]
-            check_matrices(encoding, max((each.unit_count for each in large), default=0))
+            if large:
+                check_matrices(encoding, max(each.unit_count for each in large))
 
 
 def check_key(encoding: Encoding, key: str) -> None:

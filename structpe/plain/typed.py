@@ -135,7 +135,7 @@ class Builder:
         """
         form = _form_of(call)
         known = [name for name in list(form.parameters)[skip:] if name not in form.free]
-        if form.others is Any:
+        if given and form.others is Any:
             self.check_names(known, given, whose)
         for option in known:
             if option not in given and form.parameters[option].default is inspect.Parameter.empty:
@@ -167,11 +167,11 @@ class Builder:
             raise self.error(f"{whose}: {error}; arguments: {takes}") from None
 
         def of_hint(hint: Any, name: str, value: Any) -> Any:
-            if type(value) is hint:  # msgspec is not asked where all is well
-                return value
             return self._convert(hint, _of_python(value), name, lambda path: f"option {path!r} of {whose}")
 
         for name, value in found.arguments.items():
+            if type(value) is form.checkable.get(name):  # msgspec is not asked where all is well
+                continue
             if name in form.checkable:
                 found.arguments[name] = of_hint(form.checkable[name], name, value)
             elif name == form.keywords and form.others is not Any:
