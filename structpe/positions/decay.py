@@ -56,6 +56,10 @@ def slopes(heads: int) -> Tensor:
 class DistanceModel(PairModel):
     """A model of the distance |r_ij| of two units.
 
+    Args:
+        encoding: r_ij, signed integers per pair: s - t, key minus query, or any other. Units of one node, k places
+            apart, have distance k, pairs without a path the limit of the encoding.
+
     Raises:
         PositionError: a batch has a pair without a path, and the encoding has no ``max_distance``.
     """

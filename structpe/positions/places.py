@@ -35,10 +35,10 @@ __all__ = [
 
 
 class UnitModel(PositionModel):
-    """A model of one number of each unit: its place in a text, its depth in a tree, ...
+    """A model of one number of each unit.
 
     Args:
-        encoding: one number per unit.
+        encoding: t, one number per unit: its place in a text, its depth in a tree, ...
 
     Raises:
         PositionError: the encoding is of pairs, or gives a vector per unit.

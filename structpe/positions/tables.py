@@ -245,6 +245,8 @@ class PairRows(PairModel):
     """Finds the row of a table for each pair; subclasses have the tables and define where the entries act.
 
     Args:
+        encoding: r_ij, signed integers per pair: s - t, key minus query, or any other. Pairs without a path and units
+            of one node have rows of their own.
         rows: the rule of the rows.
         sharing: which layers and heads have the same numbers.
     """
