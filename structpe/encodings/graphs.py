@@ -1,4 +1,4 @@
-"""Many structures as one graph, so that one numpy call processes all of them.
+"""Many structures as one graph: one numpy call processes all of them.
 
 Nodes and units are numbered over all structures. Pairs of nodes are flat: the matrix of each structure row by row, one
 structure after the other. Shapes: g structures, T nodes, U units, E edges, P pairs of nodes, Q pairs of units.
@@ -129,7 +129,7 @@ class Graphs:
             owner[which] = np.concatenate(given)
             owner += np.repeat(start[:-1], units)
         made = cls(size, start, *ends, owner, units, unit_start, np.array(roots, dtype=np.int64))
-        if known is not None:  # the list is kept, so that no other gets its number
+        if known is not None:  # the list is kept, so no other gets its number
             known[id(structures)] = structures, made
         return made
 
@@ -397,7 +397,7 @@ def places_by(structure: Structure, rank: NDArray[Any]) -> Ids:
 def ranks(structure: Structure) -> Ids:
     """(n,) the place of each node in reading order, or its number if there is no order.
 
-    Random numbers per node are drawn in this order, so that they do not depend on the numbering of nodes.
+    Random numbers per node are drawn in this order, so they do not depend on the numbering of nodes.
     """
     return np.arange(structure.size) if structure.order is None else structure.order
 
@@ -433,7 +433,7 @@ def adjacency_matrices(
 def finite(numbers: Array) -> tuple[int, int, bool]:
     """The least and the largest number, except for the largest that the dtype has, and whether that one is there.
 
-    It stands for pairs without a number, so that no array beside it says which pairs have none.
+    It stands for pairs without a number, which saves an array that says which pairs have none.
     """
     if not numbers.size:
         return 0, 0, False
