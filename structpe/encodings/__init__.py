@@ -12,7 +12,7 @@ __all__ = ["ENCODINGS", "UNREACHABLE", "WITHIN", "Column", "Encoded", "Encoding"
 
 
 def __getattr__(name: str) -> Any:
-    """The class of that name, found in the registry, so that no list has to be maintained."""
+    """The class of that name, found in the registry: no list has to be maintained."""
     if not name[:1].isupper():
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if (found := ENCODINGS.of_class(name)) is None:

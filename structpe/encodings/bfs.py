@@ -41,8 +41,8 @@ class Adjacent:
 
     Attributes:
         start: (g + 1,) the first node of each graph, and T.
-        indptr: (T + 1,) where those of each node begin.
-        indices: they, counted in their graph.
+        indptr: (T + 1,) where the neighbours of each node begin.
+        indices: the neighbours, numbered within their graph.
     """
 
     start: Ids
@@ -119,7 +119,7 @@ def squares(
         edges: (E, 2) the edges.
         mirrored: (g,) whether edges are walked in both directions.
         signed: whether the length of the other direction counts where it is shorter, negative.
-        wide: 64. It is no constant so that loops over it become vector operations.
+        wide: 64. With an argument, not a constant, loops over it become vector operations.
         result: (P + wide,) the lengths, 127 (signed) or 255 where no path leads.
     """
     lengths, through = np.empty((64, 64), dtype=np.uint8), np.empty(64, dtype=np.uint8)
@@ -173,7 +173,7 @@ def levels(
         new: the same, both empty.
         digits: (DIGITS, n, WORDS) empty; in the end the steps to each target.
     """
-    # Two arrays take turns, so that each step reads what the one before has found. A node that has reached all targets
+    # Two arrays take turns, so each step reads what the one before has found. A node that has reached all targets
     # (`done` is 1) is copied once more, until both hold it (2), and is then left out.
     n, one, here, there = len(old), np.uint64(1), old, new
     full, done = np.zeros(8, dtype=np.uint64), np.zeros(n, dtype=np.uint8)

@@ -427,7 +427,7 @@ class Column:
 def _through(places: Sequence[Array], indices: Sequence[Array], rows: int) -> Array:
     """The indices of several tables, one after the other, as an index into ``rows`` rows where theirs went.
 
-    It is written once, in its own narrow type: as eight bytes each, it would take many times what it is.
+    It is written once, in its own narrow type: with eight bytes per number it would take many times the memory.
     """
     ends = starts_of([len(index) for index in indices])
     result = np.empty(int(ends[-1]), dtype=np.min_scalar_type(max(rows - 1, 0)))
@@ -468,7 +468,7 @@ def distinct(values: Sequence[Array], search: bool = True) -> tuple[Array, list[
 
 
 def same_shape(values: Sequence[Array]) -> list[Array]:
-    """Pad values, such as label paths, with -1 so that all rows have the same shape."""
+    """Pad values, such as label paths, with -1 to one shape of all rows."""
     shape = tuple(np.max([v.shape[1:] for v in values], axis=0).tolist()) if values[0].ndim > 1 else ()
     padded = list(values)
     for number, rows in enumerate(values):

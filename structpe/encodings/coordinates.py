@@ -296,7 +296,7 @@ class Euclidean(Encoding, name="euclidean"):
     x is the row of a node in a feature of the structure, with any number of coordinates; a structure without it is a
     line, and x the place of a node in reading order. Labels are numbers: 1 + i is ``labels[i]``, 0 an unknown label.
     All units of a node are at its place.
-    Distances have 11 significant digits, so that equal ones are one value. (For Graphormer-3D, Shi et al. 2022.)
+    Distances have 11 significant digits, so equal ones are one value. (For Graphormer-3D, Shi et al. 2022.)
 
     Args:
         labels: the known labels of nodes, such as the elements of atoms; :meth:`fit` finds them.

@@ -35,7 +35,7 @@ class Resistance(Encoding, name="resistance"):
     (Klein and Randic 1993; as a position in attention, Zhang et al. 2023.) The effective resistance between the nodes
     of two units if every undirected edge is a wire of resistance 1, where parallel ones count once. It is at most the
     length of a shortest path, and decreases with the number of paths. Units of one node have 0. Each pair of nodes of
-    one part has its own row, rounded to more than the errors of the decomposition, so that equivalent pairs have the
+    one part has its own row, rounded to more than the errors of the decomposition, so equivalent pairs have the
     same number: to 10 decimals in small graphs, and to fewer in long ones, whose errors are larger. A full
     decomposition takes cubic time in the number of nodes.
 

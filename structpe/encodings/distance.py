@@ -165,7 +165,7 @@ def _cost(most: int, count: int) -> float:
 
 
 def _floyd_warshall(graphs: Graphs, mirrored: NDArray[np.bool_], members: Ids) -> NDArray[np.uint8]:
-    """(b, most, most) of b graphs. They are last meanwhile if they are many, so that vector operations are long."""
+    """(b, most, most) of b graphs. Many graphs are the last axis meanwhile: then vector operations are long."""
     most, count, edges = int(graphs.sizes[members].max()), len(members), np.diff(graphs.edge_start)[members]
     which = np.repeat(np.arange(count), edges)
     source, target = graphs.edges.take(ranges(graphs.edge_start[members], edges), axis=0).T

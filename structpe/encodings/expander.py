@@ -136,7 +136,7 @@ class Expander(Encoding, name="expander"):
     It is drawn up to ``attempts`` times until its spectral gap is nearly the largest possible; up to 10 nodes it is the
     complete graph. The authors' code tries to remove its loops but keeps them; here they are removed. Numpy's default
     generator starts from ``seed`` for each structure and draws over nodes in reading order; without an order, over
-    nodes by number, so that another numbering gives another sample.
+    nodes by number, so another numbering gives another sample.
 
     Virtual nodes (:func:`structpe.transforms.nodes.with_virtual_node`) are not part of the random graph.
 

@@ -1,4 +1,4 @@
-"""Many structures as one graph, so that one numpy call processes all of them.
+"""Many structures as one graph: one numpy call processes all of them.
 
 Nodes and units are numbered over all structures. Pairs of nodes are flat: the matrix of each structure row by row, one
 structure after the other. Shapes: g structures, T nodes, U units, E edges, P pairs of nodes, Q pairs of units.
@@ -55,6 +55,8 @@ _BLOCK = 1 << 20
 
 AHEAD, BACK = 1, 2
 """Bits: an edge leads from the first node to the second, or from the second to the first."""
+
+_EMPTY = np.zeros(0, dtype=np.int64)
 
 _once: ContextVar[dict[int, tuple[Sequence[Structure], Graphs]] | None] = ContextVar("_once", default=None)
 
@@ -127,7 +129,7 @@ class Graphs:
             owner[which] = np.concatenate(given)
             owner += np.repeat(start[:-1], units)
         made = cls(size, start, *ends, owner, units, unit_start, np.array(roots, dtype=np.int64))
-        if known is not None:  # the list is kept, so that no other gets its number
+        if known is not None:  # the list is kept, so no other gets its number
             known[id(structures)] = structures, made
         return made
 
@@ -347,7 +349,7 @@ class Graphs:
         """
         for nodes, edges in self.parts(connected=False):
             members = self.graph[nodes[:, 0]]
-            yield members, adjacency_matrices(edges, *nodes.shape, self.directed[members] & directed)
+            yield members, adjacency_matrices(edges, *nodes.shape, self.directed[members] if directed else None)
 
 
 class OfNodes(Encoding):
@@ -395,7 +397,7 @@ def places_by(structure: Structure, rank: NDArray[Any]) -> Ids:
 def ranks(structure: Structure) -> Ids:
     """(n,) the place of each node in reading order, or its number if there is no order.
 
-    Random numbers per node are drawn in this order, so that they do not depend on the numbering of nodes.
+    Random numbers per node are drawn in this order, so they do not depend on the numbering of nodes.
     """
     return np.arange(structure.size) if structure.order is None else structure.order
 
@@ -409,7 +411,7 @@ def ranks_of_all(structures: Sequence[Structure]) -> Ids:
 
 
 def adjacency_matrices(
-    edges: Ids, count: int, size: int, directed: NDArray[np.bool_] | bool = False
+    edges: Ids, count: int, size: int, directed: NDArray[np.bool_] | None = None
 ) -> NDArray[np.bool_]:
     """(count, size, size) whether an edge leads from one node of a part to another.
 
@@ -417,20 +419,21 @@ def adjacency_matrices(
         edges: (e, 3) index of the part, of the source and of the target among its nodes, as from :meth:`Graphs.parts`.
         count: how many parts.
         size: of each.
-        directed: (count,) whether edges of a part join two nodes in their own direction only; or of all parts.
+        directed: (count,) whether edges of a part join two nodes in their own direction only; None if in no part.
     """
     result = np.zeros((count, size, size), dtype=np.bool_)
     part, source, target = edges.T
     result[part, source, target] = True
-    both = ~np.broadcast_to(directed, (count,))[part]
-    result[part[both], target[both], source[both]] = True
+    if directed is not None:
+        part, source, target = edges[~directed[part]].T
+    result[part, target, source] = True
     return result
 
 
 def finite(numbers: Array) -> tuple[int, int, bool]:
     """The least and the largest number, except for the largest that the dtype has, and whether that one is there.
 
-    It stands for pairs without a number, so that no array beside it says which pairs have none.
+    It stands for pairs without a number, which saves an array that says which pairs have none.
     """
     if not numbers.size:
         return 0, 0, False
@@ -500,7 +503,7 @@ def column_of_integers(graphs: Graphs, numbers: Array, within: bool = True, also
     if lacking:
         values = np.append(values, UNREACHABLE)
     index = graphs.pairs_of_units(index_of_integers(numbers, low, high))
-    places, offsets = graphs.inside() if within else (np.zeros(0, dtype=np.int64),) * 2
+    places, offsets = graphs.inside() if within and graphs.owner is not None else (_EMPTY, _EMPTY)
     if len(places):
         first, most = len(values), int(offsets.max())
         values = np.append(values, WITHIN + np.delete(np.arange(-most, most + 1), most))  # 0 is no other unit

@@ -37,7 +37,7 @@ class LabelPath(Encoding, name="label-path"):
         3               a whole path that is longer than ``max_length``, with ``longer="symbol"``
         4 + 2i, 5 + 2i  a step down, up an edge with label i
 
-    Of several shortest paths those with the smallest sequences of symbols are kept, in that order, so that the choice
+    Of several shortest paths those with the smallest sequences of symbols are kept, in that order, so the choice
     does not depend on the numbering of nodes. Paths through different nodes or parallel edges count separately, even
     if their labels are the same. (Zhu et al. 2019, section 3.2; Cai and Lam 2020.)
 

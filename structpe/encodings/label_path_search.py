@@ -1,7 +1,7 @@
 """The smallest label sequence of a shortest path of each pair of nodes, of many graphs at once.
 
 Breadth-first searches from all nodes, ignoring directions of edges. A search carries the number of the sequence that
-leads to each node, so that none is written out before all are known: sequences are the nodes of a trie, each a shorter
+leads to each node, so none is written out before all are known: sequences are the nodes of a trie, each a shorter
 sequence and one more symbol. Shapes: g structures, T nodes, P pairs of nodes, m steps (edges in both directions), s
 nodes of a trie.
 """
@@ -85,7 +85,7 @@ def walk(
     """The label sequences of the shortest paths between all pairs of nodes.
 
     A breadth-first search from all nodes of all structures at once. Of the shortest paths of a pair, those with the
-    smallest sequences of symbols are kept, so that the choice does not depend on the numbering of nodes.
+    smallest sequences of symbols are kept, so the choice does not depend on the numbering of nodes.
 
     Args:
         graphs: the structures.
@@ -307,7 +307,7 @@ def _rows(tries: list[Array], special: NDArray[np.bool_], symbols: int) -> tuple
     Equal sequences have one row.
 
     Args:
-        tries: they are taken out of the list, so that they do not stay in memory beside the table.
+        tries: they are taken out of the list, as there may not be memory for them beside the table.
         special: which of the first three nodes have a row.
         symbols: number of symbols.
     """

@@ -110,7 +110,7 @@ class Laplacian(_Lowest, name="laplacian"):
 
     Parts: each connected part is decomposed separately and its trivial eigenvector (eigenvalue 0) is dropped, so column
     j has the j-th vector of every part. Dwivedi & Bresson's code decomposes the whole graph and drops the first vector
-    only (``components=False``), so that with several parts an arbitrary basis of the other trivial vectors remains.
+    only (``components=False``), so with several parts an arbitrary basis of the other trivial vectors remains.
 
     Sign: the entry of largest magnitude is positive, and the next ones break ties. If v and -v have the same entries
     (every second vector of a path), the first node in reading order, or by number, with a nonzero entry is positive.
@@ -118,7 +118,7 @@ class Laplacian(_Lowest, name="laplacian"):
     where. Models that must not depend on signs or bases use an invariant (SignNet, SPE).
 
     Computed in float64; above 500 nodes by Lanczos iterations from fixed starts. Residuals are checked and, if it is
-    cheap, eigenvalues are counted, so that no copy of a repeated one is missed. If the computation would take longer
+    cheap, eigenvalues are counted, so no copy of a repeated one is missed. If the computation would take longer
     than ``minutes``, by an estimate for one core, an error is raised before it begins: from about 500,000 nodes on,
     except for trees, paths and graphs that are nearly one.
     """
@@ -132,7 +132,7 @@ class Laplacian(_Lowest, name="laplacian"):
         return result
 
     def repeated(self, structure: Structure) -> NDArray[np.bool_]:
-        """(u, k) whether the eigenvalue of an entry is repeated, so that the solver has chosen the eigenvector.
+        """(u, k) whether the eigenvalue of an entry is repeated: then the solver has chosen the eigenvector.
 
         Eigenvalues that differ by less than 1e-7 are equal. The first one that is left out counts too: k may cut
         through an eigenspace.
@@ -196,7 +196,7 @@ class Eigenpairs(OfNodes, name="eigenpairs"):
         skip: how many of the lowest are dropped.
         normalised: L = I - D^-1/2 A D^-1/2, else L = D - A.
         norm: how the vectors are scaled; see :data:`Norm`.
-        whole: leave out the last eigenspace if k cuts it. Its remaining vectors would be the solver's choice, so that
+        whole: leave out the last eigenspace if k cuts it. Its remaining vectors would be the solver's choice, and
             every function of them would depend on the basis.
         minutes: time limit for one graph, by an estimate; does not change values.
 
@@ -252,7 +252,7 @@ class MagneticLaplacian(OfNodes, name="magnetic-laplacian"):
     from u to w; D is the row sum of |B|, at least 1. (Geisler et al. 2023, section 3; Furutani et al. 2020.) L is
     Hermitian: eigenvalues are real, eigenvectors complex. Along an edge of a graph without cycles the phase decreases
     by 2 pi q', and by another half turn if the vector changes sign. The charge is q' = q / max(min(m, n), 1), for m
-    edges with one direction only and n nodes, so that phases make at most q turns. Without such edges L is the ordinary
+    edges with one direction only and n nodes, so phases make at most q turns. Without such edges L is the ordinary
     Laplacian and the imaginary parts are 0. If there is no j-th vector, the three are 0, 0, -1.
 
     Phase: a multiple of an eigenvector by a complex number of length 1 is also an eigenvector. Each vector is first

@@ -240,9 +240,8 @@ def lowest_sparse(
             memory; or eigenvalues are missing after several searches.
     """
     elimination = Elimination.of(matrix)
-    per_pass = _SECONDS_ENTRY * int(matrix.nnz) + _SECONDS_BASIS * int(matrix.shape[0]) * max(3 * count, _BASIS)
-    if not elimination.light and _PASSES * per_pass > seconds:
-        raise TooLong(_PASSES * per_pass)
+    if not elimination.light and (estimate := _estimate(matrix, count)) > seconds:
+        raise TooLong(estimate)
     for attempt in range(_ATTEMPTS):
         values, vectors, residual = _checked(
             matrix, _search_all(matrix, elimination, count, _TOLERANCE / scale, attempt)
@@ -252,6 +251,12 @@ def lowest_sparse(
         if not _missing(matrix, elimination, values, residual):
             return values, vectors
     raise NotConverged(f"{_ATTEMPTS} searches from different starts missed some of the lowest eigenvalues")
+
+
+def _estimate(matrix: csr_array, count: int) -> float:
+    """An estimate of the seconds that iterations take on one core."""
+    seconds = _SECONDS_ENTRY * int(matrix.nnz) + _SECONDS_BASIS * int(matrix.shape[0]) * max(3 * count, _BASIS)
+    return _PASSES * seconds
 
 
 def _search_all(matrix: csr_array, elimination: Elimination, count: int, tolerance: float, attempt: int) -> Floats:

@@ -146,7 +146,7 @@ class Ways:
             if (np.diff(start) > _WORD).any():  # else it is not compiled
                 _large(start, trees.parent, trees.line, trees.depth, _WORD, *room)
             return cls(up, down)
-        wide = np.dtype(f"u{2 * dtype.itemsize}")  # both numbers in one, so that they are written once
+        wide = np.dtype(f"u{2 * dtype.itemsize}")  # both numbers in one, to write them once
         both, shift = np.empty(pairs[-1], dtype=wide), wide.type(8 * dtype.itemsize)
         for members, nodes, common in _common(start, trees, dtype):
             levels = (trees.depth[nodes] + 1).astype(dtype)
@@ -235,7 +235,7 @@ def _rows(trees: Rooted, nodes: Ids, dtype: np.dtype[Any]) -> Array:
 
 @compiled
 def _small(start: Ids, parent: Ids, line: Ids, depth: Ids, wide: int, up: Array, down: Array) -> None:
-    """As :func:`_rows`, for trees of at most ``wide`` nodes, 64: no constant, so that loops become vector operations.
+    """As :func:`_rows`, for trees of at most ``wide`` nodes: 64, an argument, as loops become vector operations then.
 
     Rows of their own (levels, row) do not overlap with others, as vector operations need it.
     """

@@ -1,6 +1,6 @@
 """Random walks: returns, ways from one node to another, PageRank and what compares two walks.
 
-Graphs of one size are one block: a sparse matrix with a small square per graph times a dense one, so that a product
+Graphs of one size are one block: a sparse matrix with a small square per graph times a dense one. A product
 takes time edges x nodes of a graph and one call. Shapes: b graphs of n nodes each, T nodes of all graphs.
 """
 
@@ -316,6 +316,10 @@ class RandomWalk(OfNodes, name="random-walk"):
         check_sizes(self, steps=self.steps, minutes=self.minutes)
 
     def of_nodes(self, graphs: Graphs, structures: Sequence[Structure]) -> Array:
+        self._check_time(structures, graphs)
+        return Walks.of(graphs, self.undirected).returns(self.steps)
+
+    def _check_time(self, structures: Sequence[Structure], graphs: Graphs) -> None:
         edges = np.diff(graphs.edge_start) * np.where(graphs.directed & (not self.undirected), 1, 2)
         minutes = _SECONDS / 60 * graphs.sizes * (graphs.sizes + edges) * self.steps
         for which in np.flatnonzero(minutes > self.minutes)[:1]:
@@ -326,7 +330,6 @@ class RandomWalk(OfNodes, name="random-walk"):
                 f"{least} minutes, and {self.minutes} are allowed; take fewer steps, encode parts of the graph "
                 f"(structpe.transforms.subgraph), or give minutes: {least} to allow it",
             )
-        return Walks.of(graphs, self.undirected).returns(self.steps)
 
 
 @dataclass(frozen=True)
@@ -338,7 +341,7 @@ class RRWP(Encoding, name="rrwp"):
     (Ma et al. 2023, GRIT.) M_ts is the probability of a step from the node of query t to that of key s. A counts edges,
     each of several parallel ones and each self-loop once; D is its row sum; rows of nodes without an outgoing edge are
     zero (as in :class:`RandomWalk`, which has the diagonals). In a directed structure walks follow directions. Units of
-    one node have the value of the node with itself. Probabilities have 11 significant digits, so that pairs that a
+    one node have the value of the node with itself. Probabilities have 11 significant digits, so pairs that a
     symmetry exchanges have the same. Pairs that no walk of this length joins share a row of zeros, and each other pair
     of nodes has its own row.
 
@@ -378,9 +381,9 @@ class PersonalizedPageRank(Encoding, name="personalized-pagerank"):
 
     The walk ignores directions of edges: A_ij = 1 if an edge joins i and j, and D is its column sum. With ``directed``
     it follows them: A_ij = 1 if an edge leads from j to i. At each step it restarts with probability c; P_ts is the
-    share of time that a walk from s is at t. Only a restart leaves a node without edges to follow, so that P_ss = c
+    share of time that a walk from s is at t. Only a restart leaves a node without edges to follow, so P_ss = c
     there. (Page et al. 1999; as in the code of Zuegner et al. 2021.) Units have the values of their nodes. P is rounded
-    to about 12 decimals, fewer if c is small, so that equivalent nodes have the same number; each pair that is not
+    to about 12 decimals, fewer if c is small, so equivalent nodes have the same number; each pair that is not
     UNREACHABLE has its own row.
 
     Args:
@@ -439,7 +442,7 @@ class Intimacy(OfNodes, name="intimacy"):
 
     Intimacy is row ``root`` of S = c (I - (1 - c) D^-1/2 A D^-1/2)^-1, with A_ij = 1 if an edge joins i and j in either
     direction, and D its row sum (Zhang et al. 2020, section 3.1; their text normalises by columns, their code by rows
-    and columns, as here). Nodes with the same intimacy have the same rank, so that it does not depend on the numbering
+    and columns, as here). Nodes with the same intimacy have the same rank, so it does not depend on the numbering
     of nodes; in the code they have different ranks, by the order of sorting. All units of a node have its rank.
 
     The code ranks the k nodes of a context by their intimacy in the whole graph:
@@ -505,7 +508,7 @@ class WalkKernel(Encoding, name="walk-kernel"):
     of 4 nodes.)
 
     Numpy's default generator starts from ``seed`` for each structure and draws the walks of nodes in reading order;
-    without an order, of nodes by number, so that another numbering gives another sample of the same distribution.
+    without an order, of nodes by number, so another numbering gives another sample of the same distribution.
 
     Args:
         walks: number of walks from each node.

@@ -28,7 +28,7 @@ class WeisfeilerLehman(OfNodes, name="weisfeiler-lehman"):
     same colour on every machine, and to equivalent nodes of different structures. Values: 1 + i is ``roles[i]``, 0 an
     unknown colour. (Zhang et al. 2020, section 3.1.)
 
-    The authors' code, and that of Dwivedi & Bresson, discards its second round, so that a role depends only on the
+    The authors' code, and that of Dwivedi & Bresson, discards its second round, so a role depends only on the
     degree of a node: ``iterations=1``. Then the numbers are those of the code if :meth:`fit` has seen one graph, as the
     code does. (In later rounds the code refines numbers of colours, which depend on the other graphs of the data set;
     here the colours themselves are refined.)
@@ -91,7 +91,7 @@ def _refined(near: csr_array, colours: Ids, names: Sequence[str]) -> tuple[Ids, 
     Args:
         near: (T, T) the distinct neighbours of each node, in any direction.
         colours: (T,) index of the name of each node's colour.
-        names: sorted, so that colours sort as their names do.
+        names: sorted; colours then sort as their names do.
     """
     degree = np.diff(near.indptr)
     around = np.repeat(np.arange(len(degree)), degree) * len(names) + colours[near.indices]

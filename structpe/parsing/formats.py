@@ -82,7 +82,7 @@ def as_json(sentences: Iterable[Parsed], model: str, expand: str = "all") -> Ite
 def as_conllu(sentences: Iterable[Parsed]) -> Iterator[str]:
     """CoNLL-U, sentence by sentence; MISC has ``Depth`` and ``Branches``, the latter from the word to the root.
 
-    As Universal Dependencies ask for, white space in the text is single spaces, and tags of spaCy that are none of
+    As Universal Dependencies ask for, white space in the text is single spaces, and tags of spaCy that are not in
     UPOS, such as ``SPACE``, are left out.
     """
     for parsed in sentences:

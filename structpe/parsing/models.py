@@ -37,7 +37,7 @@ def load_parser(model: str | Path = DEFAULT) -> Language:
 
     Raises:
         ParsingError: the package or folder does not exist, cannot be loaded, or has no parser.
-        StoreError: files of a folder that structpe wrote have changed, or a weight is no finite number.
+        StoreError: files of a folder that structpe wrote have changed, or a weight is not finite.
         MissingExtra: spaCy is not installed.
     """
     with needing("spacy", "trees"):
@@ -85,7 +85,7 @@ def files_of(folder: Path) -> list[str]:
 
 
 def not_finite(nlp: Language) -> str:
-    """The first component of a pipeline with a weight that is no finite number; empty without one."""
+    """The first component of a pipeline with a weight that is not finite; empty without one."""
     for name, component in nlp.pipeline:
         model = getattr(component, "model", None)
         for node in () if model is None else model.walk():

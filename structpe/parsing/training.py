@@ -64,7 +64,7 @@ def gold_items(files: Iterable[str | Path]) -> Iterator[Item]:
     Raises:
         ReadError: a file is missing or invalid.
         StructureError: a sentence is not a tree.
-        ParsingError: a tag in UPOS is none of Universal Dependencies.
+        ParsingError: a tag in UPOS is not one of Universal Dependencies.
     """
     for file in files:
         for item in stream(file, "conllu"):
@@ -196,7 +196,7 @@ class Progress(NamedTuple):
         step: number of finished steps.
         steps: number of all steps.
         scores: if the model was scored at this step, spaCy's ``dep_las``, ``dep_uas``, ``pos_acc`` (UPOS), ``tag_acc``
-            (XPOS) and others, in 0..1; otherwise None. There are none of tags that the sentences lack.
+            (XPOS) and others, in 0..1; otherwise None. Tags that the sentences lack have no score.
     """
 
     step: int
@@ -282,7 +282,7 @@ def _train(plan: Plan, out: Path, places: tuple[Path, Path], report: Callable[[P
                 asked.end()
     finally:
         if not (part / "state.json").exists():  # nothing to resume
-            os.rename(part, work / "gone")  # at one stroke; what is in there is removed with the lock
+            os.rename(part, work / "gone")  # at one stroke; its contents are removed with the lock
     _finish(plan, part, out)
     os.rename(part, work / "gone")
     return out
@@ -320,7 +320,7 @@ def _begun(part: Path) -> dict[str, Any] | None:
     """The description of an interrupted training; None where there is nothing.
 
     Raises:
-        FileExistsError: what is there is no folder of a training.
+        FileExistsError: the folder is not one of a training.
     """
     kept = part / "plan.json"
     if part.is_symlink() or (part.exists() and not kept.is_file()):

@@ -142,7 +142,7 @@ class _Word(NamedTuple):
 def written(
     structure: Structure, tokenizer: AnyTokenizer, form: Form = "linear", prompt: str = "", suffix: str = ""
 ) -> Written:
-    """Write a graph as a text, and split the text as a whole, so that its tokens are those a pretrained model knows.
+    """Write a graph as a text, and split it as a whole: its tokens are those that a pretrained model knows.
 
     Args:
         structure: without units.

@@ -396,7 +396,7 @@ def expand(structure: Structure, rule: Rule = "all") -> Structure:
       (survey, eq. 31).
     * ``first``: the first unit replaces the word, with its edges; each further unit is a new node, a child of the first
       by the relation ``unit``. In a tree it is one level deeper, so only the first unit has the position of the word.
-    * ``chain``: as ``first``, but each further unit is a child of the previous one, so that positions continue within
+    * ``chain``: as ``first``, but each further unit is a child of the previous one, so positions continue within
       the word: depths are d, d + 1, d + 2, ..., and ``spr-relative`` and signed distances between them are offsets.
 
     The units are read in their order. A node has the features of its word; those of a new edge are 0. A word of a tree
