@@ -8,7 +8,7 @@ Families do not matter: a model that acts elsewhere than its sisters is a repres
 
 The quick tests run a law on the first model of each signature, and on ten others, which change every day: in turn, so
 that each is met within days. The head of a run says which ten; ``--others NUMBER`` repeats them. The other cases have
-the mark ``slow``. Laws of the models themselves (``tests/positions/test_registry.py``) run on all.
+the mark ``slow``. What a model claims of itself (``tests/positions/test_registry.py``) is measured for all.
 
 A model that no row names represents itself: a new one is tested everywhere, and nothing is to be edited here.
 ``tests/test_representatives.py`` checks the rows.
