@@ -42,7 +42,7 @@ def shortest(graphs: Graphs, directed: bool) -> Array:
         graphs: the graphs.
         directed: whether to follow the direction of edges, in directed graphs.
     """
-    mirrored, small = ~(graphs.directed & directed), _small(graphs)
+    mirrored, small = ~(graphs.directed & directed), graphs.sizes <= _SMALL
     result = _room(graphs, np.uint8)
     if small.any():
         _squares(graphs, mirrored, result)
@@ -64,7 +64,7 @@ def signed(graphs: Graphs) -> Array:
 
     Lengths are those along the edges of directed graphs.
     """
-    small = _small(graphs)
+    small = graphs.sizes <= _SMALL
     result = _room(graphs, np.int8)
     if small.any():
         _squares(graphs, ~graphs.directed, result)
@@ -108,11 +108,6 @@ def _room(graphs: Graphs, dtype: type[np.integer[Any]]) -> Array:
     """Flat numbers of pairs; a line more may be written."""
     pairs = int(graphs.pair_start[-1])
     return np.empty(pairs + _SMALL, dtype=dtype)[:pairs]
-
-
-def _small(graphs: Graphs) -> NDArray[np.bool_]:
-    """(g,) graphs that are too small for a search."""
-    return graphs.sizes <= _SMALL
 
 
 # --- small graphs ---
@@ -218,31 +213,19 @@ def _in_words(near: bfs_module.Adjacent, node: int, result: Array) -> bool:
 
 def _large(graphs: Graphs, mirrored: NDArray[np.bool_], parts: Sequence[Array]) -> Iterator[tuple[int, Array]]:
     """The same by NumPy, and by SciPy where paths are long."""
-    steps = _adjacency(graphs, mirrored)
-    deep = _deep_ones(graphs, steps)
-    for number in [*deep, *by_bits(graphs, steps, np.delete(np.arange(len(parts)), deep), parts)]:
-        nodes = slice(graphs.start[number], graphs.start[number + 1])
-        lengths = _by_scipy(csr_array(steps[nodes, nodes]))
-        if finite(lengths)[1] < np.iinfo(np.uint8).max:
-            np.copyto(parts[number], lengths, casting="unsafe")  # all ones remain so
-        else:
-            yield number, lengths
-
-
-def _adjacency(graphs: Graphs, mirrored: NDArray[np.bool_]) -> csr_array:
-    """(T, T) a step along each edge."""
-    both = np.repeat(mirrored, np.diff(graphs.edge_start))
-    ends = np.concatenate([graphs.edges, graphs.edges[both][:, ::-1]]).T
-    return csr_array((np.ones(ends.shape[1]), ends), shape=(int(graphs.start[-1]),) * 2)
-
-
-def _deep_ones(graphs: Graphs, steps: csr_array) -> list[int]:
-    """Graphs with a path from the first node that is too long for a search by bits."""
+    steps = graphs.steps(back=bool(mirrored.all()))
     first = graphs.start[:-1]
     lengths = dijkstra(steps, unweighted=True, indices=first, min_only=True)
     lengths[np.isinf(lengths)] = 0.0
-    deep: list[int] = np.flatnonzero(np.maximum.reduceat(lengths, first) > STEPS).tolist()
-    return deep
+    # Where a path from the first node is too long for a search by bits, others are too.
+    deep = np.flatnonzero(np.maximum.reduceat(lengths, first) > STEPS).tolist()
+    for number in [*deep, *by_bits(graphs, steps, np.delete(np.arange(len(parts)), deep), parts)]:
+        nodes = slice(graphs.start[number], graphs.start[number + 1])
+        found = _by_scipy(csr_array(steps[nodes, nodes]))
+        if finite(found)[1] < np.iinfo(np.uint8).max:
+            np.copyto(parts[number], found, casting="unsafe")  # all ones remain so
+        else:
+            yield number, found
 
 
 def _by_scipy(steps: csr_array) -> NDArray[np.uint16]:
