@@ -67,8 +67,9 @@ class Toeplitz:
     m: int
 
     def __post_init__(self) -> None:
-        if not isinstance(self.diagonals, Tensor) or self.diagonals.ndim != 2 or self.diagonals.dtype not in _INTEGERS:
-            raise PositionError(_no_index("diagonals", self.diagonals, "(b or 1, n + m - 1)"))
+        given: Any = self.diagonals
+        if not isinstance(given, Tensor) or given.ndim != 2 or given.dtype not in _INTEGERS:
+            raise PositionError(_no_index("diagonals", given, "(b or 1, n + m - 1)"))
         if self.diagonals.shape[1] != self.n + self.m - 1:
             raise PositionError(
                 f"an index of {self.n} queries and {self.m} keys has {self.n + self.m - 1} diagonals; given are "
@@ -122,7 +123,8 @@ class Lookup:
     _kept: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        rows, index = self.rows, self.index
+        rows: Any = self.rows
+        index: Any = self.index
         if not isinstance(rows, Tensor) or rows.ndim != 2 or rows.dtype not in _INTEGERS:
             raise PositionError(_no_index("rows", rows, "(b or 1, r)"))
         if isinstance(index, Toeplitz):  # which has checked its own
@@ -267,8 +269,9 @@ class SparsePairs:
     pairs: Pairs
 
     def __post_init__(self) -> None:
-        if not isinstance(self.index, Tensor) or self.index.ndim != 1 or self.index.dtype not in _INTEGERS:
-            raise PositionError(_no_index("index", self.index, "(e,)"))
+        given: Any = self.index
+        if not isinstance(given, Tensor) or given.ndim != 1 or given.dtype not in _INTEGERS:
+            raise PositionError(_no_index("index", given, "(e,)"))
 
     def map(self, function: Callable[[Tensor], Tensor]) -> SparsePairs:
         """The same pairs with another table, as :meth:`Lookup.map`."""

@@ -294,7 +294,8 @@ class Encoding(metaclass=Checked):
         """
         if type(self).many is Encoding.many:
             raise EncodingError(f"encoding {self.name!r} defines neither one nor many; define one(self, structure)")
-        return _checked(self, structure, self.many([structure])[0], Encoded)
+        encoded: Encoded = _checked(self, structure, self.many([structure])[0], Encoded)
+        return encoded
 
     def many(self, structures: Sequence[Structure]) -> Column:
         """Encode a list of structures to one column, whose parts equal ``self.one(s)`` for each of them."""
@@ -509,7 +510,7 @@ def options(error: type[StructPEError], whose: str, init: Any, given: Mapping[st
     """
     check_hints(error, whose, init, given, skip)
     check_largest(error, whose, given)
-    return builder(error).arguments(init, given, whose, skip)
+    return builder(error).arguments(init, given, whose, skip)  # type: ignore[arg-type]  # classes are hashable
 
 
 def check_hints(error: type[StructPEError], whose: str, init: Any, given: Mapping[str, Any], skip: int) -> None:

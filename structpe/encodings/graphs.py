@@ -349,7 +349,8 @@ class Graphs:
         """
         for nodes, edges in self.parts(connected=False):
             members = self.graph[nodes[:, 0]]
-            yield members, adjacency_matrices(edges, *nodes.shape, self.directed[members] if directed else None)
+            count, size = nodes.shape
+            yield members, adjacency_matrices(edges, count, size, self.directed[members] if directed else None)
 
 
 class OfNodes(Encoding):

@@ -185,7 +185,8 @@ _ROOM = 1 << 12  # nodes for which a trie has room at first
 _MIX = 0x1E3779B97F4A7C15  # spreads the keys of the hash table
 
 
-class Paths(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Paths:
     """The sequence of each pair of units.
 
     Attributes:
@@ -200,7 +201,8 @@ class Paths(NamedTuple):
     index: Array
 
 
-class _Found(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class _Found:
     """The sequences of some structures.
 
     Attributes:

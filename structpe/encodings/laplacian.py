@@ -64,7 +64,8 @@ def scaled(vectors: Floats, values: Floats, norm: Norm) -> Floats:
             size = (softmax(sizes, axis=1) * sizes).sum(axis=1, keepdims=True) * root
         case "rows":
             size = np.linalg.norm(vectors, axis=2, keepdims=True)
-    return vectors / np.maximum(size, _EPS)
+    scaled: NDArray[np.float64] = vectors / np.maximum(size, _EPS)
+    return scaled
 
 
 _SAME = 1e-7  # eigenvalues that differ by less are equal: more than the solvers' errors, less than gaps of long paths
@@ -290,7 +291,8 @@ class MagneticLaplacian(OfNodes, name="magnetic-laplacian"):
         for nodes, edges in graphs.parts(connected=False):
             check_matrices(self, nodes.shape[1])
             directed = graphs.directed[graphs.graph[nodes[:, 0]]]
-            leads = adjacency_matrices(edges, *nodes.shape, directed)
+            count, size = nodes.shape
+            leads = adjacency_matrices(edges, count, size, directed)
             charged = (leads != leads.swapaxes(1, 2)).any(axis=(1, 2)) & (self.q != 0)
             # The real solver for a real matrix: the complex one may add a phase that the rules do not remove.
             for some in (charged, ~charged):

@@ -493,4 +493,5 @@ def _ids(graphs: Graphs, structures: Sequence[Structure], width: int) -> Ids:
     children = np.bincount(parent[parent >= 0], minlength=len(parent))
     which = np.minimum(branches(parent, order) + 1, width)
     siblings = np.minimum(np.where(parent >= 0, children[parent], 1), width)
-    return which + siblings * (siblings - 1) // 2
+    ids: Ids = which + siblings * (siblings - 1) // 2
+    return ids

@@ -490,7 +490,7 @@ class FloaterModel(UnitModel):
     def terms(self, prepared: tuple[Tensor, Tensor, Tensor], site: Site) -> Terms:
         path, of_queries, of_keys = prepared
         q, k, v = path[:, :, site.layer].unbind(1)
-        a, b = (x.unflatten(-1, (self.dims.heads, -1)).transpose(1, 2) for x in (q[of_queries], k[of_keys]))
+        a, b = (x.view(*x.shape[:-1], self.dims.heads, -1).transpose(1, 2) for x in (q[of_queries], k[of_keys]))
 
         def shift(q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
             return q + a.to(q.dtype), k + b.to(k.dtype)

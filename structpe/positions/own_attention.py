@@ -271,7 +271,7 @@ class InOrder(CachedBlock):
     """
 
     def __init__(self, dims: Dims, encoding: Encoding, **sizes: int) -> None:
-        super().__init__(dims, [of_arity(self.name, encoding, 1)], **sizes)
+        super().__init__(dims, [of_arity(self.name, encoding, 1)], False, **sizes)
 
     def prepare(self, positions: Positions) -> Tensor:
         """(b or 1, m) the rank of each unit."""
