@@ -287,7 +287,9 @@ class Encoding(metaclass=Checked):
         """
         if type(self).many is Encoding.many:
             raise EncodingError(f"encoding {self.name!r} defines neither one nor many; define one(self, structure)")
-        return _checked(self, structure, self.many([structure])[0], Encoded)
+        found = self.many([structure])[0]
+        _checked(self, structure, found, Encoded)
+        return found
 
     def many(self, structures: Sequence[Structure]) -> Column:
         """Encode a list of structures to one column, whose parts equal ``self.one(s)`` for each of them."""

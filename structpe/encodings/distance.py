@@ -433,4 +433,5 @@ class Degree(OfNodes, name="degree"):
 
     def of_nodes(self, graphs: Graphs, structures: Sequence[Structure]) -> Ids:
         there = graphs.steps(onward=self.direction != "in", back=self.direction != "out")
-        return np.diff(there.indptr).astype(np.int64)
+        degrees: Ids = np.diff(there.indptr).astype(np.int64)
+        return degrees

@@ -157,7 +157,8 @@ class Graphs:
         edges += np.repeat(start[:-1], counts)[:, None]
         ends = edges, starts_of(counts), np.array(directed, dtype=np.bool_)
         split = np.array([each is not None for each in owners], dtype=np.bool_)
-        owner, units, unit_start = None, size, start
+        owner: Ids | None = None
+        units, unit_start = size, start
         if split.any():
             given, units = [each for each in owners if each is not None], size.copy()
             units[split] = [len(each) for each in given]
@@ -386,7 +387,8 @@ class Graphs:
         """
         for nodes, edges in self.parts(connected=False):
             members = self.graph[nodes[:, 0]]
-            yield members, adjacency_matrices(edges, *nodes.shape, self.directed[members] if directed else None)
+            leading = self.directed[members] if directed else None
+            yield members, adjacency_matrices(edges, len(nodes), nodes.shape[1], leading)
 
 
 class OfNodes(Encoding):
