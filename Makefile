@@ -19,11 +19,12 @@ demo: $(VENV)/.demo  ## train a small model on a shipped sample and use it, in a
 # compile the library anew.
 PYTEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 
+# Those of how the code is written are run by 'make check'.
 test: $(VENV)/.test  ## run all tests but the slow ones
-	$(PYTEST) -m 'not slow'
+	$(PYTEST) -m 'not slow' --ignore tests/test_house.py --ignore tests/test_imports.py
 
-test-slow: $(VENV)/.test  ## run the few slow tests: tracing all models, two machines, the site
-	$(PYTEST) -m slow $$(grep -rl --include='*.py' 'mark\.slow' tests)
+test-slow: $(VENV)/.test  ## run the slow tests: laws of all models, tracing all models, two machines, the site
+	$(PYTEST) -m slow $$(grep -rlE --include='test_*.py' 'mark\.slow|import (few|only)' tests)
 
 check: $(VENV)/.test  ## lint, format, types and the directions of imports
 	$(BIN)/ruff check .

@@ -24,7 +24,7 @@ from typing import Any
 from weakref import WeakSet
 
 HERE = Path(__file__).parent
-sys.path.append(str(HERE))  # for the folder's own modules; last, so that none hides a package
+sys.path.append(str(HERE / "site"))  # for the modules that make pages; last, so that none hides a package
 
 from inherited import inherited  # noqa: E402
 from inventories import known  # noqa: E402
@@ -132,28 +132,20 @@ PACKAGES = {
     "datasets": "Data sets: cards, downloads, checks; splits for the prediction of graphs, nodes and links.",
     "tasks": "Training, generation, studies.",
     "pictures": "Figures of structures, positions and learned biases.",
-    "citing": "Whom to cite.",
     "errors": "Errors.",
 }
 """The parts of the library in the order in which the API names them."""
 INNER = {
     "cli",
     "computed",
-    "feature_maps",
-    "files",
+    "faces",
     "plain",
-    "printing",
-    "quantities",
     "precision",
     "registry",
     "dropout",
-    "row_sums",
-    "signals",
-    "checksums",
-    "threads",
-    "workers",
+    "system",
 }
-"""Parts that have no page: users do not call them, or, as quantities of pairs, find them in another part (terms)."""
+"""Parts that have no page: users do not call them."""
 
 
 def modules(name: str) -> Iterator[str]:
@@ -313,7 +305,7 @@ def with_tree(section: str) -> str:
 def write_catalogue(_: Any) -> None:
     """Write the page of all position models, and one for each. Git ignores them: a new model must not change a page."""
     with redirect_stdout(io.StringIO()) as page:
-        runpy.run_path(str(HERE / "catalogue_page.py"), run_name="__main__")
+        runpy.run_path(str(HERE / "site" / "catalogue_page.py"), run_name="__main__")
     write_changed(HERE / "catalogue.md", page.getvalue())
     importlib.import_module("model_pages").main()
 

@@ -17,9 +17,8 @@ from rich.table import Table
 
 from structpe.errors import StructPEError
 from structpe.tasks.graph_to_text.config import load_config
-from structpe.tasks.graph_to_text.evaluate import evaluate
-from structpe.tasks.graph_to_text.generate import Generated
-from structpe.tasks.graph_to_text.scores import Scores
+from structpe.tasks.graph_to_text.generator import Generated
+from structpe.tasks.graph_to_text.scores import Scores, evaluate
 from structpe.tasks.runs import train
 from structpe.tasks.training.result import Result
 

@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from types import ModuleType
 
-from structpe.files import atomic_text
+from structpe.system.files import atomic_text
 
 __all__ = ["PARTS", "Part", "differing"]
 

@@ -12,17 +12,18 @@
 Names are imported when they are first used, so ``import structpe`` is fast.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from structpe.faces import face
 
 if TYPE_CHECKING:
     from structpe.attention import attend
-    from structpe.citing import cite
-    from structpe.data.encode import encode
     from structpe.encodings import Encoding
     from structpe.errors import StructPEError
     from structpe.formats import as_structure, as_structures, convert, each_structure, read, write
     from structpe.positions import Dims, PositionModel, Positions, Site, build
+    from structpe.positions.batch import encode
+    from structpe.positions.citing import cite
     from structpe.structure import Structure, path
     from structpe.tasks.runs import load
     from structpe.terms import Lookup, Terms
@@ -53,37 +54,29 @@ __all__ = [
     "write",
 ]
 
-_HOME = {
-    "as_structure": "formats",
-    "as_structures": "formats",
-    "attend": "attention",
-    "build": "positions",
-    "cite": "citing",
-    "convert": "formats",
-    "Dims": "positions",
-    "each_structure": "formats",
-    "encode": "data.encode",
-    "Encoding": "encodings",
-    "load": "tasks.runs",
-    "Lookup": "terms",
-    "path": "structure",
-    "PositionModel": "positions",
-    "Positions": "positions",
-    "read": "formats",
-    "Site": "positions",
-    "Structure": "structure",
-    "StructPEError": "errors",
-    "Terms": "terms",
-    "write": "formats",
-}
-
-
-def __getattr__(name: str) -> Any:
-    """Import a public name from the module that defines it."""
-    if name not in _HOME:
-        raise AttributeError(f"module 'structpe' has no attribute {name!r}")
-    return getattr(import_module(f"structpe.{_HOME[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = face(
+    __name__,
+    {
+        "as_structure": "formats",
+        "as_structures": "formats",
+        "attend": "attention",
+        "build": "positions",
+        "cite": "positions.citing",
+        "convert": "formats",
+        "Dims": "positions",
+        "each_structure": "formats",
+        "encode": "positions.batch",
+        "Encoding": "encodings",
+        "load": "tasks.runs",
+        "Lookup": "terms",
+        "path": "structure",
+        "PositionModel": "positions",
+        "Positions": "positions",
+        "read": "formats",
+        "Site": "positions",
+        "Structure": "structure",
+        "StructPEError": "errors",
+        "Terms": "terms",
+        "write": "formats",
+    },
+)

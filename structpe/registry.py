@@ -42,10 +42,13 @@ class Registry(Mapping[str, T], Generic[T]):
         package: dotted name of the package of the classes.
         what: the word for a member in errors.
         error: the class of the error for an unknown name.
+
+    Attributes:
+        changes: how often a class was added or removed, for whoever remembers what was found among them.
     """
 
     def __init__(self, package: str, what: str, error: type[StructPEError]) -> None:
-        self.package, self.what, self.error = package, what, error
+        self.package, self.what, self.error, self.changes = package, what, error, 0
         self._classes: dict[str, T] = {}
         self._own = self._complete = False
         self._hints: dict[str, str] | None = None
@@ -69,13 +72,15 @@ class Registry(Mapping[str, T], Generic[T]):
                 f"two {self.what}s are named {name!r}: {_described(known)} and {_described(cls)}; rename one"
             )
         self._classes[name] = cls
+        self.changes += 1
 
     def forget(self, name: str) -> None:
         """Remove a class, for tests and notebooks."""
         del self._classes[name]
+        self.changes += 1
 
     def __getitem__(self, name: str) -> T:
-        if name not in self:
+        if name not in self._classes and name not in self:
             raise self.error(unknown(self.what, name, sorted(self._classes)))
         return self._classes[name]
 

@@ -61,13 +61,15 @@ class Structure:
         """Convert arrays to one form, and check all fields."""
         object.__setattr__(self, "nodes", tuple(self.nodes))
         object.__setattr__(self, "relations", tuple(self.relations))
-        object.__setattr__(self, "edges", _frozen(self._pairs(self.edges)))
+        object.__setattr__(self, "edges", self._pairs(self.edges))
         for name in ("order", "owner"):
             if (value := getattr(self, name)) is not None:
-                object.__setattr__(self, name, _frozen(self._integers(value, name)))
+                object.__setattr__(self, name, self._integers(value, name))
         self._check_graph()
-        self._check_units()
-        self._check_features()
+        if self.units is not None or self.owner is not None:
+            self._check_units()
+        if self.features:
+            self._check_features()
 
     def __repr__(self) -> str:
         kind = "directed" if self.directed else "undirected"
@@ -81,7 +83,7 @@ class Structure:
     @property
     def unit_count(self) -> int:
         """Number of units, u."""
-        return self.size if self.units is None else len(self.units)
+        return len(self.nodes if self.units is None else self.units)
 
     @property
     def unit_texts(self) -> tuple[str, ...]:
@@ -151,7 +153,9 @@ class Structure:
                 f"edges have shape {edges.shape}; give a row (source, target) per edge, shape (e, 2)"
                 + ("; of an edge_index, its transpose" if edges.ndim == 2 and len(edges) == 2 else "")
             )
-        return edges.reshape(-1, 2)
+        pairs = edges.reshape(-1, 2)
+        pairs.setflags(write=False)
+        return pairs
 
     def _integers(self, value: Any, what: str) -> Ids:
         try:
@@ -160,27 +164,29 @@ class Structure:
             raise self.error(f"{what} are no array, as their rows differ in length: {value!r}") from None
         if array.size and array.dtype.kind not in "iu":
             raise self.error(f"{what} have dtype {array.dtype}; they number nodes, so give integers")
-        return array.astype(np.int64)
+        array = array.astype(np.int64, order="C")  # a copy: what is given may change
+        array.setflags(write=False)
+        return array
 
     def _check_graph(self) -> None:
-        if not self.nodes:
+        size = len(self.nodes)
+        if not size:
             raise self.error("the graph has no node; a structure needs at least one")
         self._check_texts("the label of node", self.nodes)
-        self._check_texts("the relation of edge", self.relations)
-        wrong = np.flatnonzero(((self.edges < 0) | (self.edges >= self.size)).any(axis=1))
+        if self.relations:
+            self._check_texts("the relation of edge", self.relations)
+        wrong = np.flatnonzero(((self.edges < 0) | (self.edges >= size)).any(axis=1))
         if len(wrong):
             source, target = self.edges[wrong[0]]
-            raise self.error(
-                f"edge {wrong[0]} is {source} -> {target}, but the {self.size} nodes are 0..{self.size - 1}"
-            )
+            raise self.error(f"edge {wrong[0]} is {source} -> {target}, but the {size} nodes are 0..{size - 1}")
         if self.relations and len(self.relations) != len(self.edges):
             raise self.error(f"{len(self.relations)} relations for {len(self.edges)} edges; give one per edge, or none")
         if self.root is not None and not isinstance(self.root, (int, np.integer)):
             raise self.error(f"the root is {self.root!r}; give the number of a node, or None")
-        if self.root is not None and not 0 <= self.root < self.size:
-            raise self.error(f"the root is {self.root}, but the {self.size} nodes are 0..{self.size - 1}")
-        if self.order is not None and sorted(self.order.tolist()) != list(range(self.size)):
-            raise self.error(f"the order must be a permutation of 0..{self.size - 1}, it is {self.order.tolist()}")
+        if self.root is not None and not 0 <= self.root < size:
+            raise self.error(f"the root is {self.root}, but the {size} nodes are 0..{size - 1}")
+        if self.order is not None and sorted(self.order.tolist()) != list(range(size)):
+            raise self.error(f"the order must be a permutation of 0..{size - 1}, it is {self.order.tolist()}")
 
     def _check_texts(self, what: str, texts: Sequence[str]) -> None:
         if set(map(type, texts)) <= {str}:
@@ -190,10 +196,8 @@ class Structure:
                 raise self.error(f"{what} {place} is {text!r}; labels are texts, so give a str")
 
     def _check_units(self) -> None:
-        if (self.units is None) != (self.owner is None):
-            raise self.error("units and owner come together: give the owner node of each unit, or neither")
         if self.units is None or self.owner is None:
-            return
+            raise self.error("units and owner come together: give the owner node of each unit, or neither")
         self._check_texts("unit", self.units)
         if len(self.units) != len(self.owner) or not len(self.units):
             raise self.error(
@@ -281,9 +285,3 @@ def path(tokens: Sequence[str], name: str = "") -> Structure:
     places = np.arange(len(tokens))
     edges = np.stack([places[:-1], places[1:]], axis=1) if len(tokens) > 1 else np.zeros((0, 2), dtype=np.int64)
     return Structure(tuple(tokens), edges, order=places, root=0, name=name)
-
-
-def _frozen(array: Ids) -> Ids:
-    array = array.copy()
-    array.setflags(write=False)
-    return array

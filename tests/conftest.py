@@ -16,6 +16,7 @@ import pytest
 import torch
 from hypothesis import settings
 
+from tests.representatives import take_turn
 from tests.shapes import check_anew, check_shapes
 from tests.skips import pytest_terminal_summary  # noqa: F401  a hook: pytest finds it by its name
 
@@ -37,6 +38,19 @@ torch.set_num_threads(1)
 # library, as Lightning pickles handlers for its processes.
 if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN or "PYTEST_XDIST_WORKER" in os.environ:
     signal.signal(signal.SIGHUP, operator.is_)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--others", type=int, metavar="NUMBER", help="which others laws run on: tests/representatives.py")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """All processes of a run take the same models: they are given the options of the first one."""
+    config.option.others = take_turn(config.option.others)
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    return f"laws run on one model of each signature and ten others: --others {config.option.others} repeats them"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

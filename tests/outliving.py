@@ -14,7 +14,7 @@ LONG = 1000.0
 
 def working(folder: Path) -> None:
     """Workers that are busy, and more work for each."""
-    from structpe.workers import in_order, workers
+    from structpe.system.workers import in_order, workers
 
     with workers(2) as executor:
         list(in_order(time.sleep, [(LONG,)] * 20, executor))
@@ -22,7 +22,7 @@ def working(folder: Path) -> None:
 
 def waiting(folder: Path) -> None:
     """Workers that have nothing to do."""
-    from structpe.workers import in_order, workers
+    from structpe.system.workers import in_order, workers
 
     with workers(2) as executor:
         list(in_order(abs, [(1,)] * 4, executor))

@@ -69,6 +69,7 @@ class More(T5, name="another-t5"): ...
     assert "another-t5" in names(listed, ATTENTION)
 
 
+@pytest.mark.slow
 def test_a_few_rows_are_measured() -> None:
     done = bench("--rounds", "1", "--only", "depth", "feature", "t5", "vit", "electrostatic", "hf-bert")
     assert done.returncode == 0, done.stderr
@@ -117,7 +118,10 @@ Peer.forward = forward
     ("name", "before", "expected"),
     [
         ("depth", LATER, "depth of 200 parses: networkx and structpe differ on graph 0, by 1 at the most"),
-        ("laplacian", TURNED, "laplacian of 1,000 larger molecules: PyG and structpe differ on graph 0, by "),
+        pytest.param(
+            *("laplacian", TURNED, "laplacian of 1,000 larger molecules: PyG and structpe differ on graph 0, by "),
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_a_peer_that_disagrees_stops_it(name: str, before: str, expected: str) -> None:

@@ -123,7 +123,7 @@ BUILT_ONLY: dict[str, Callable[[Any], Any]] = {
 MODELS: dict[str, Callable[[], Any]] = {
     "itself": lambda: build("alibi", DIMS),
     "name": lambda: "alibi",
-    "mapping": lambda: {"name": "t5", "buckets": 8},
+    "mapping": lambda: {"name": "t5", "num_buckets": 8},
     "list": lambda: ["alibi", {"name": "t5"}],
 }
 NO_MODELS: dict[str, Any] = {

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from structpe.checksums import SUMS, check, read_sealed, seal, sealed_lines, wrong
 from structpe.errors import StoreError
-from structpe.files import sealed
+from structpe.system.files import SUMS, check, read_sealed, seal, sealed, sealed_lines, wrong
 
 NAMES = ("a.txt", "b.bin")
 

@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from structpe.citing import cite, reference
 from structpe.errors import PositionError
 from structpe.positions import MODELS, Dims, build
+from structpe.positions.citing import cite, reference
 
 
 def test_every_model_has_a_reference() -> None:

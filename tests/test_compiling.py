@@ -1,6 +1,6 @@
-"""A quick look at tracing: a model of each kind, and an encoder.
+"""A shorter look at tracing: a model of each kind, and an encoder.
 
-All models, training steps and models of Hugging Face are traced by slow tests:
+All models, training steps and models of Hugging Face are traced by other slow tests:
 positions/test_compile_export.py, nn/test_compiling.py and adapters/test_transformers.py.
 """
 
@@ -15,18 +15,20 @@ import pytest
 
 from tests.modules import ROOT
 
-NAMES = ("sinusoidal", "t5", "shaw", "rotary")
-"""Of units, of attention's scores, of keys and values, of queries."""
-PROGRAM = f"""
-import json, warnings
+KINDS = ("t5", "sinusoidal shaw rotary")
+"""Of attention's scores; of units, of keys and values, of queries."""
+PROGRAM = """
+import json, sys, warnings
 import torch
-from structpe.feature_maps import elu_plus_one
+from structpe.attention.feature_maps import elu_plus_one
 from structpe.positions.grit import signed_root
 from tests.positions import tracing
 
 warnings.simplefilter("ignore")
-found = {{f"{{how}} {{name}}": tracing.trouble(name, how, tracing.Sites) for how in tracing.HOW for name in {NAMES}}}
-found["encoder"] = tracing.trouble("t5", "compile", tracing.Whole)
+names = sys.argv[1:]
+found = {f"{how} {name}": tracing.trouble(name, how, tracing.Sites) for how in tracing.HOW for name in names}
+if len(names) > 1:
+    found["encoder"] = tracing.trouble("t5", "compile", tracing.Whole)
 x = torch.tensor([-20.0, -4, -0.25, 0, 9], requires_grad=True)
 for function in (elu_plus_one, signed_root):  # they have gradients of their own, which are not traced
     whole = torch.compile(function, fullgraph=True, backend="aot_eager")
@@ -36,14 +38,15 @@ print(json.dumps(found))
 """
 
 
-@pytest.mark.early
+@pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_one_of_each_kind_is_traced() -> None:
+@pytest.mark.parametrize("names", KINDS)
+def test_one_of_each_kind_is_traced(names: str) -> None:
     """In a separate process, because the checks of shapes that tests switch on cannot be traced."""
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-c", PROGRAM]
+    command = [sys.executable, "-c", PROGRAM, *names.split()]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     found = json.loads(done.stdout.splitlines()[-1])
     assert found == dict.fromkeys(found, "")
-    assert len(found) == 2 * len(NAMES) + 1
+    assert len(found) == (2 if names == "t5" else 7)

@@ -18,11 +18,11 @@ from typing import NamedTuple
 
 import pytest
 
-from structpe.citing import reference
 from structpe.datasets import BENCHMARKS
 from structpe.encodings import ENCODINGS
 from structpe.formats import CONVERTERS, READERS, WRITERS
 from structpe.positions import MODELS
+from structpe.positions.citing import reference
 from structpe.registry import Registry
 from tests.cli.running import structpe
 from tests.forking import forked
@@ -36,7 +36,9 @@ PAGES = sorted(
     page for page in {*(ROOT / "docs").rglob("*.md")} - MADE if page.relative_to(ROOT / "docs").parts[0] not in APART
 )
 LONG = {"index.md", "parsing.md", "pretrained.md", "reliability.md", "7_from_amr_to_text.md", "8_a_fair_comparison.md"}
-"""Pages that take about five seconds or more."""
+LONG |= {"2_absolute_or_relative.md", "3_trees.md", "graph_to_text.md", "predict.md", "benchmarks.md", "encodings.md"}
+LONG |= {"pictures.md", "cookbook.md", "adapters.md", "scale.md", "files.md", "datasets.md", "pyg_dataset.md"}
+"""Pages that take about two seconds or more."""
 TRIED = [pytest.param(page, marks=[pytest.mark.slow] if page.name in LONG else []) for page in PAGES]
 BLOCK = re.compile(
     r"^(?:<!-- (?:not run: (?P<reason>[^\n]+)|exits (?P<code>\d+)) -->\n)?```(?P<language>\w*)\n(?P<text>.*?)^```$"
@@ -191,7 +193,7 @@ def test_the_readme_does_not_overstate_the_number_of_models() -> None:
 def test_lists_of_names_elsewhere_are_left_out_without_a_network(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    inventories = runpy.run_path(str(ROOT / "docs" / "inventories.py"))
+    inventories = runpy.run_path(str(ROOT / "docs" / "site" / "inventories.py"))
     folder, nowhere = tmp_path / "lists", {"torch": "http://127.0.0.1:9/"}
     assert inventories["known"](folder, nowhere) == {}
     (tmp_path / "objects.inv").write_bytes(b"<html>sign in first</html>")
@@ -240,23 +242,24 @@ def test_the_api_has_a_page_for_every_part_or_says_that_it_has_none(monkeypatch:
 
 def made(page: str) -> str:
     with redirect_stdout(io.StringIO()) as printed, pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(ROOT / "docs"))
-        runpy.run_path(str(ROOT / "docs" / f"{page}.py"), run_name="__main__")
+        patch.syspath_prepend(str(ROOT / "docs" / "site"))
+        runpy.run_path(str(ROOT / "docs" / "site" / f"{page}.py"), run_name="__main__")
     return printed.getvalue()
 
 
 def test_the_page_of_configurations_is_current() -> None:
     written = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
-    assert made("configuration") == written, "run: python docs/configuration.py > docs/configuration.md"
+    assert made("configuration") == written, "run: python docs/site/configuration.py > docs/configuration.md"
 
 
+@pytest.mark.slow
 def test_the_catalogue_has_a_row_for_each_position_model() -> None:
     rows = re.findall(r"^\| \[`([^`]+)`\]\(catalogue/([^)]+)\.md\) \|", made("catalogue_page"), re.MULTILINE)
     assert rows == [(name, name) for name in sorted(MODELS)]
 
 
 def test_the_cheatsheet_has_each_model_in_one_family() -> None:
-    sheet = runpy.run_path(str(ROOT / "docs" / "cheatsheet.py"), run_name="cheatsheet")
+    sheet = runpy.run_path(str(ROOT / "docs" / "site" / "cheatsheet.py"), run_name="cheatsheet")
     families = sheet["families"]()
     assert sorted(name for names in families.values() for name in names) == sorted(MODELS)
     (row,) = (names for names in families.values() if "t5" in names)
@@ -267,7 +270,7 @@ def test_the_cheatsheet_has_each_model_in_one_family() -> None:
 
 
 def test_a_lesson_becomes_a_notebook_with_the_same_program_and_closed_answers() -> None:
-    module = runpy.run_path(str(ROOT / "docs" / "notebooks.py"), run_name="notebooks")
+    module = runpy.run_path(str(ROOT / "docs" / "site" / "notebooks.py"), run_name="notebooks")
     for lesson in sorted((ROOT / "docs" / "course").glob("*.md")):
         cells = json.loads(json.dumps(module["notebook"](lesson)))["cells"]
         code = [cell for cell in cells if cell["cell_type"] == "code"]

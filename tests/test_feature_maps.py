@@ -10,8 +10,8 @@ import torch
 from torch.nn import functional
 
 from structpe.attention import attend
+from structpe.attention.feature_maps import PositiveFeatures, elu_plus_one, orthogonal
 from structpe.errors import PositionError
-from structpe.feature_maps import PositiveFeatures, elu_plus_one, orthogonal
 from structpe.terms import Terms
 
 D = 8

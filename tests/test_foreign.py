@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from structpe.data import store
-from structpe.datasets.ogb._pickles import save
+from structpe.datasets.ogb import save
 from structpe.encodings.distance import Distance
 from structpe.errors import StructPEError
-from structpe.files import MARK, atomic_text, atomic_write_folder, left_in, lock, sweep
 from structpe.formats import write
 from structpe.structure import path
+from structpe.system.files import MARK, atomic_text, atomic_write_folder, left_in, lock, sweep
 from structpe.tasks.prediction.encodings import encode
 from structpe.tasks.training import folder as runs
 from tests.foreign import FOREIGN, FOREIGN_IDS, a_folder, contents

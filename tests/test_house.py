@@ -5,11 +5,17 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
+import sys
+from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pytest
+import torch
 
+import structpe
 from structpe.attention import KERNELS
 from structpe.cli import COMMANDS
 from structpe.encodings import ENCODINGS
@@ -18,7 +24,7 @@ from structpe.nn.readouts import READOUTS
 from structpe.objectives import OBJECTIVES
 from structpe.positions import MODELS
 from structpe.tasks.runs import RUNS
-from tests.modules import Module, modules
+from tests.modules import Module, imports, modules
 
 LONGEST_FILE = 900
 LONGEST_FUNCTION = 40
@@ -32,6 +38,74 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 def test_files_are_short() -> None:
     lengths = {module.name: len(module.text.splitlines()) for module in modules()}
     assert not {name: length for name, length in lengths.items() if length > LONGEST_FILE}
+
+
+def test_private_modules_are_of_their_folder() -> None:
+    """``_x.py`` and ``_name`` mean: of this folder, and of this file. What others use has a public name."""
+    foreign = [
+        f"{module.name}, line {each.line}: {each.name}"
+        for module in modules()
+        for each in imports(module)
+        if each.name.startswith("structpe.") and each.name.rpartition(".")[2].startswith("_")
+        if each.name.rpartition(".")[0] not in (module.name, module.name.rpartition(".")[0])
+    ]
+    private = [
+        f"{module.name}, line {node.lineno}: {alias.name} of {node.module}"
+        for module in modules()
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("structpe")
+        for alias in node.names
+        if alias.name.startswith("_")
+        and not alias.name.startswith("__")
+        and f"{node.module}.{alias.name}" not in {module.name for module in modules()}
+    ]
+    assert not foreign + private, "give it a public name:\n" + "\n".join(foreign + private)
+
+
+FACES = ("", "adapters.weights", "attention", "data", "datasets", "encodings", "formats", "nn", "objectives", "parsing")
+FACES += ("pictures", "positions", "adapters.dgl", "adapters.pyg", "adapters.pytorch", "adapters.timm")
+FACES += ("adapters.transformers",)
+
+
+@pytest.mark.parametrize("face", FACES)
+def test_what_a_face_lists_can_be_imported_from_it(face: str) -> None:
+    package = importlib.import_module(f"structpe.{face}".rstrip("."))
+    assert all(getattr(package, name) is not None for name in package.__all__)
+    assert set(package.__all__) <= set(dir(package))
+
+
+TRAVELS = {"t5": (22, 200), "alibi": (23, 160)}
+"""Files that one opens to follow a bias from its name to the output of attention, and calls of named functions."""
+
+
+@pytest.mark.parametrize("name", TRAVELS)
+def test_a_bias_goes_through_few_hands(name: str) -> None:
+    def travel() -> None:
+        model = structpe.build(name, structpe.Dims(16, 2, 1))
+        positions = structpe.encode([structpe.path(["a", "b", "c"])], model.encodings)
+        q = torch.zeros(1, 2, 3, 8)
+        structpe.attend(q, q, q, model.terms(model.prepare(positions), structpe.Site(layer=0)))
+
+    travel()  # imports do not count
+    files, calls = Counter[str](), 0
+    root = str(Path(structpe.__file__).parent)
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        nonlocal calls
+        code = frame.f_code
+        if event == "call" and code.co_filename.startswith(root) and not code.co_name.startswith("<"):
+            files[code.co_filename] += 1
+            calls += 1
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        travel()
+    finally:
+        sys.setprofile(before)
+    most_files, most_calls = TRAVELS[name]
+    assert len(files) <= most_files, sorted(files)
+    assert calls <= most_calls
 
 
 def test_functions_are_short() -> None:

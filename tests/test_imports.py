@@ -7,35 +7,27 @@ from tests.modules import Import, Module, imports, is_foreign, modules
 # Each package, and those right below it. Whatever is below these may be imported too, nothing else.
 BELOW: dict[str, set[str]] = {
     "errors": set(),
+    "faces": set(),
     "computed": set(),
     "registry": {"errors"},
-    "files": {"errors"},
-    "checksums": {"files"},
-    "signals": set(),
-    "threads": {"errors"},
-    "printing": set(),
+    "system": {"errors"},
     "plain": {"registry"},
     "structure": {"errors"},
-    "quantities": {"computed", "errors"},
-    "terms": {"quantities"},
-    "feature_maps": {"errors"},
-    "row_sums": set(),
+    "terms": {"computed", "errors"},
     "dropout": set(),
     "precision": set(),
     "encodings": {"computed", "plain", "structure"},
     "attention": {"dropout", "precision", "registry", "terms"},
-    "workers": {"threads"},
-    "formats": {"files", "plain", "transforms", "workers"},
+    "formats": {"plain", "system", "transforms"},
     "transforms": {"structure"},
-    "positions": {"dropout", "encodings", "feature_maps", "precision", "row_sums", "terms"},
-    "citing": {"positions"},
-    "data": {"attention", "plain", "positions", "formats", "checksums"},
+    "positions": {"dropout", "encodings", "precision", "terms"},
+    "data": {"attention", "faces", "plain", "positions", "formats"},
     "objectives": {"registry", "structure"},
     "datasets": {"data", "objectives"},
     "nn": {"data"},
     "adapters": {"data"},
-    "parsing": {"data", "signals", "threads"},
-    "tasks": {"adapters", "nn", "citing", "datasets", "printing", "signals", "threads"},
+    "parsing": {"data"},
+    "tasks": {"adapters", "nn", "datasets"},
     "pictures": {"tasks"},
     "cli": {"tasks", "parsing", "pictures"},
 }
@@ -61,13 +53,14 @@ SHARED = {
     "main",
     "levels",
     "metrics",
-    "card",
+    "archives",
+    "arrays",
     "catalogue",
-    "corpus",
-    "records",
-    "verifying",
+    "downloads",
+    "feature_maps",
     "fetching",
-    "files",
+    "pickles",
+    "records",
 }
 
 PACKAGES = {module.name for module in modules() if module.path.name == "__init__.py"}
@@ -140,8 +133,8 @@ def is_member(name: str) -> bool:
 
 
 SHARED_BY_FAMILIES = {
-    *("base", "batch", "block", "build", "checks", "networks", "offsets", "path_attention", "places", "sinusoids"),
-    *("buckets", "spectra", "tables"),
+    *("base", "batch", "block", "build", "checks", "networks", "path_labels", "places", "sinusoids"),
+    *("buckets", "row_sums", "spectra", "tables"),
 }
 """Files of ``structpe/positions`` that families may import. ``rotary_axes`` may import ``rotary``: it is one family."""
 
@@ -160,16 +153,21 @@ def test_families_of_position_models_do_not_know_one_another() -> None:
 
 def test_position_models_know_no_kernel() -> None:
     assert "attention" not in below("positions")
-    assert below("attention") == {"computed", "dropout", "precision", "terms", "quantities", "registry", "errors"}
+    assert below("attention") == {"computed", "dropout", "precision", "terms", "registry", "errors"}
+
+
+def is_light(name: str) -> bool:
+    """Whether a module of ours imports the standard library only, and little of it."""
+    light = {"", "cli", "errors", "registry"}
+    return package_of(name) in light or name.startswith(("structpe.system.printing", "structpe.system.processes"))
 
 
 def test_the_command_line_is_light() -> None:
-    light = {"", "cli", "errors", "printing", "registry", "signals", "threads"}
     heavy = [
         where(module, each)
         for module in modules()
         if module.package == "cli"
         for each in imports(module)
-        if each.at_once and (is_foreign(each.name) or (each in own(module) and package_of(each.name) not in light))
+        if each.at_once and (is_foreign(each.name) or (each in own(module) and not is_light(each.name)))
     ]
     assert not heavy, "help would be slow:\n" + "\n".join(heavy)

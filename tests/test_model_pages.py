@@ -26,21 +26,39 @@ from tests.modules import ROOT
 
 @pytest.fixture(scope="module")
 def pages() -> Iterator[ModuleType]:
-    sys.path.append(str(ROOT / "docs"))
-    spec = importlib.util.spec_from_file_location("model_pages", ROOT / "docs" / "model_pages.py")
+    sys.path.append(str(ROOT / "docs" / "site"))
+    spec = importlib.util.spec_from_file_location("model_pages", ROOT / "docs" / "site" / "model_pages.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # dataclasses and caches look it up
     spec.loader.exec_module(module)
     yield module
-    sys.path.remove(str(ROOT / "docs"))
+    sys.path.remove(str(ROOT / "docs" / "site"))
 
 
 @pytest.fixture(scope="module")
-def written(pages: ModuleType) -> dict[str, str]:
+def every(pages: ModuleType) -> dict[str, str]:
+    """All pages, which takes a quarter of a minute."""
     folder = Path("pages")
     return {str(file.relative_to(folder)): text for file, text in pages.written(folder).items()}
+
+
+@pytest.fixture(scope="module")
+def written(pages: ModuleType) -> Written:
+    return Written(pages)
+
+
+class Written(dict[str, str]):
+    """Each page when it is asked for."""
+
+    def __init__(self, pages: ModuleType) -> None:
+        self.pages = pages
+
+    def __missing__(self, name: str) -> str:
+        make = self.pages.encoding_page if name.startswith("encodings/") else self.pages.model_page
+        self[name] = str(make(Path(name).stem))
+        return self[name]
 
 
 def ran(page: str) -> dict[str, Any]:
@@ -52,12 +70,14 @@ def ran(page: str) -> dict[str, Any]:
     return names
 
 
-def test_there_is_a_page_for_each_model_and_encoding(written: dict[str, str]) -> None:
+@pytest.mark.slow
+def test_there_is_a_page_for_each_model_and_encoding(every: dict[str, str]) -> None:
     models = {f"{name}.md" for name in MODELS}
-    assert written.keys() == models | {f"encodings/{name}.md" for name in ENCODINGS}
+    assert every.keys() == models | {f"encodings/{name}.md" for name in ENCODINGS}
 
 
-def test_each_page_of_a_model_has_all_parts(written: dict[str, str]) -> None:
+@pytest.mark.slow
+def test_each_page_of_a_model_has_all_parts(every: dict[str, str]) -> None:
     needed = [
         "Formula and symbols",
         "Structures that it takes",
@@ -69,7 +89,7 @@ def test_each_page_of_a_model_has_all_parts(written: dict[str, str]) -> None:
     ]
     drawn = 0
     for name in MODELS:
-        page = written[f"{name}.md"]
+        page = every[f"{name}.md"]
         heads = re.findall(r"^## (.+)$", page, re.MULTILINE)
         assert [head for head in heads if head in needed] == needed, name
         assert "```bibtex\n@" in page, name
@@ -94,25 +114,31 @@ def test_sources_are_written_as_people_read_them(written: dict[str, str]) -> Non
     )
     assert "](https://doi.org/10.18653/v1/2021.textgraphs-1.2). " in line[1]
     assert line[1].endswith(", 2021.")
+
+
+@pytest.mark.slow
+def test_no_source_has_marks_of_bibtex(every: dict[str, str]) -> None:
     for name in MODELS:
-        (line,) = re.findall(r"^Source: (.*)$", written[f"{name}.md"], re.MULTILINE)
+        (line,) = re.findall(r"^Source: (.*)$", every[f"{name}.md"], re.MULTILINE)
         assert not re.search(r"[{}\\$]|\.\.|, ,|\*\*", line), (name, line)
 
 
-def test_the_options_of_a_page_build_the_model(written: dict[str, str]) -> None:
+@pytest.mark.slow
+def test_the_options_of_a_page_build_the_model(every: dict[str, str]) -> None:
     built = 0
     for name in MODELS:
-        config = from_yaml(written[f"{name}.md"].partition("```yaml\n")[2].partition("```")[0])
+        config = from_yaml(every[f"{name}.md"].partition("```yaml\n")[2].partition("```")[0])
         assert config["name"] == name
         if all(value is not None for value in config.values()):
             built += build(config, Dims(512, 8, 6)) is not None
     assert built > 100
 
 
-def test_the_lines_of_use_run(written: dict[str, str]) -> None:
+@pytest.mark.slow
+def test_the_lines_of_use_run(every: dict[str, str]) -> None:
     run = 0
     for name in MODELS:
-        names = ran(written[f"{name}.md"])
+        names = ran(every[f"{name}.md"])
         if names:
             assert names["out"].shape == (1, names["structure"].unit_count, 32), name
             assert names["out"].isfinite().all(), name
@@ -156,11 +182,12 @@ def test_no_two_texts_of_a_picture_meet(written: dict[str, str]) -> None:
     assert max(map(len, names)) * 6.2 < 50 - 5
 
 
-def test_each_page_of_an_encoding_has_all_parts(written: dict[str, str]) -> None:
+@pytest.mark.slow
+def test_each_page_of_an_encoding_has_all_parts(every: dict[str, str]) -> None:
     needed = ["What it computes", "Its values on four structures", "Use it", "Which position models take it"]
     drawn = cited = 0
     for name in ENCODINGS:
-        page = written[f"encodings/{name}.md"]
+        page = every[f"encodings/{name}.md"]
         heads = re.findall(r"^## (.+)$", page, re.MULTILINE)
         assert [head for head in heads if head in needed] == needed, name
         assert page.count("\nSource: ") == page.count("```bibtex\n@"), name
@@ -168,14 +195,15 @@ def test_each_page_of_an_encoding_has_all_parts(written: dict[str, str]) -> None
         cited += "\nSource: " in page
     assert drawn > 0.8 * len(ENCODINGS)
     assert cited > 0.5 * len(ENCODINGS)
-    assert "\nSource: Philipp Dufter, Martin Schmitt, Hinrich Schütze. [Position" in written["encodings/offset.md"]
+    assert "\nSource: Philipp Dufter, Martin Schmitt, Hinrich Schütze. [Position" in every["encodings/offset.md"]
 
 
-def test_the_lines_that_encode_run(written: dict[str, str]) -> None:
+@pytest.mark.slow
+def test_the_lines_that_encode_run(every: dict[str, str]) -> None:
     run = 0
     for name in ENCODINGS:
         with redirect_stdout(io.StringIO()) as printed:
-            names = ran(written[f"encodings/{name}.md"])
+            names = ran(every[f"encodings/{name}.md"])
         if names:
             assert printed.getvalue().strip() == str(names["positions"][name]), name
             run += 1

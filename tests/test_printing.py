@@ -14,11 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from structpe.cli._progress import progress_bar
-from structpe.cli._table import print_table
+from structpe.cli.base import print_table, progress_bar
 from structpe.cli.main import main
-from structpe.printing import escaping, printable, show_error, unescaped
-from structpe.tasks.training.progress import say
+from structpe.system.printing import escaping, printable, say, show_error, unescaped
 
 CLEAR = "\x1b[2J\x1b]0;mine\x07"
 DIRECTIONS = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
@@ -93,7 +91,7 @@ def test_data_are_not_touched(tmp_path: Path) -> None:
     source.write_text(f"1\t{name}\t_\t_\t_\t_\t0\troot\t_\t_\n\n", encoding="utf-8", newline="\n")
     assert main(["convert", str(source), str(tmp_path / "b.conllu")]) == 0
     assert name in (tmp_path / "b.conllu").read_text(encoding="utf-8")
-    words = [sys.executable, "-c", f"from structpe.printing import escaping\nwith escaping(): print({name!r})"]
+    words = [sys.executable, "-c", f"from structpe.system.printing import escaping\nwith escaping(): print({name!r})"]
     done = subprocess.run(words, capture_output=True, check=True, env=os.environ | {"PYTHONIOENCODING": "utf-8"})
     assert done.stdout == f"{name}\n".encode()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from structpe.row_sums import sum_rows
+from structpe.positions.row_sums import sum_rows
 
 
 @pytest.mark.parametrize(

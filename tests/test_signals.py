@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from structpe.signals import EndRequest, ended_by, ending
+from structpe.system.processes import EndRequest, ended_by, ending
 from tests.modules import ROOT
 
 SIGNALS = (signal.SIGTERM, signal.SIGHUP)
@@ -78,7 +78,7 @@ def test_other_threads_hear_nothing() -> None:
 
 CODE = """
 import os, sys, time
-from structpe.signals import EndRequest
+from structpe.system.processes import EndRequest
 with EndRequest("the work ends soon") as asked:
     print("ready", flush=True)
     while not asked.number:

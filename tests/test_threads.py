@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 
-from structpe import threads
 from structpe.cli.main import main
 from structpe.errors import ConfigError
-from structpe.tasks.prediction.crew import Crew
-from structpe.tasks.prediction.run_all import run_all
+from structpe.system import processes
+from structpe.tasks.prediction.run_all import Crew, run_all
 from structpe.tasks.prediction.study import Key, StudyConfig
 
 NAMES = ("OMP_NUM_THREADS", "OMP_WAIT_POLICY", "KMP_BLOCKTIME")
@@ -27,14 +26,14 @@ def _clean(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(("said", "number"), [("", None), ("3", 3), (" 2 ", 2), ("4,2,1", 4)])
 def test_the_environment_is_heeded(said: str, number: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", said)
-    assert threads.requested() == number
+    assert processes.requested() == number
 
 
 @pytest.mark.parametrize("said", ["0", "-1", "many", "1.5", "²", ",2"])
 def test_no_number_of_threads_is_refused(said: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", said)
     with pytest.raises(ConfigError, match=r"OMP_NUM_THREADS is .*; set it to 1 or more, or unset it"):
-        threads.requested()
+        processes.requested()
 
 
 def test_every_command_lets_waiting_threads_sleep(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -50,10 +49,11 @@ def tell_environment(tell: Connection) -> None:
     tell.send(("done", " ".join(str(os.environ.get(name)) for name in NAMES)))
 
 
+@pytest.mark.slow
 def test_a_process_of_a_study_has_it_before_it_loads_anything() -> None:
     told: list[Any] = []
     key = Key("data", "model", "position", 0)
-    with Crew(1, told.append, lambda running: None) as crew, threads.waiting(3):
+    with Crew(1, told.append, lambda running: None) as crew, processes.waiting(3):
         crew.start(key, tell_environment, ())
         crew.wait_for_all()
     assert told[0].message == "3 PASSIVE 0"
@@ -67,7 +67,7 @@ def test_a_study_takes_one_thread_for_each_run_by_default(
     if said is not None:
         monkeypatch.setenv("OMP_NUM_THREADS", said)
     study = StudyConfig(data={"a": {}}, models={"b": {}})
-    run_all(study, [], jobs=2, threads=given)
+    run_all(study, [], jobs=2, processes=given)
     assert f"0 runs, 0 of them finished; 2 at a time, {each} threads each" in capsys.readouterr().err
 
 
@@ -81,15 +81,15 @@ def test_a_study_takes_one_thread_for_each_run_by_default(
     ],
 )
 def test_a_busy_machine_is_told_of(load: float, wanted: int, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads, "cores", lambda: 2)
+    monkeypatch.setattr(processes, "cores", lambda: 2)
     monkeypatch.setattr(os, "getloadavg", lambda: (load, 0.0, 0.0))
-    assert threads.busy(wanted) == told
+    assert processes.busy(wanted) == told
 
 
 def test_cores_are_those_that_this_process_may_use() -> None:
     mine = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(mine)})
     try:
-        assert threads.cores() == 1
+        assert processes.cores() == 1
     finally:
         os.sched_setaffinity(0, mine)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from structpe.workers import ends_with_its_parent
+from structpe.system.workers import ends_with_its_parent
 from tests.forking import forked
 from tests.modules import Module, modules
 from tests.outliving import KINDS
@@ -23,7 +23,7 @@ SLOW = ("waiting", "encoding", "showing", "training")
 STARTS = re.compile(r"\b(subprocess\.\w+|os\.(fork|spawn\w*|system)|Popen|Process|ProcessPoolExecutor|DataLoader)$")
 """Calls that start processes."""
 ENDS = {"ends_with_its_parent", "leads_its_group"}
-EXCEPT = {"structpe.tasks.prediction.versions"}
+EXCEPT = {"structpe.tasks.prediction.study"}
 """It asks git for the commit, which ends in a moment."""
 
 
@@ -47,13 +47,13 @@ def test_whatever_starts_processes_ends_them() -> None:
     starting = {module.name: module for module in modules() if starts(module)}
     assert set(starting) == {
         "structpe.cli.app",
-        "structpe.tasks.prediction.crew",
-        "structpe.tasks.prediction.versions",
+        "structpe.tasks.prediction.run_all",
+        "structpe.tasks.prediction.study",
         "structpe.tasks.training.batches",
-        "structpe.workers",
+        "structpe.system.processes",
     }
     assert not {name for name, module in starting.items() if not names(module) & ENDS} - EXCEPT
-    assert names(next(m for m in modules() if m.name == "structpe.tasks.training.ending")) & ENDS  # for Lightning's
+    assert names(next(m for m in modules() if m.name == "structpe.tasks.training.fit")) & ENDS  # for Lightning's
 
 
 def starts(module: Module) -> bool:

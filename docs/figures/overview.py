@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 import structpe
 from structpe.encodings import UNREACHABLE, Distance
 from structpe.formats import tree
-from structpe.pictures._heat_map import MAPS, SHADES
-from structpe.pictures._plot import LINES
+from structpe.pictures.heat import MAPS, SHADES
+from structpe.pictures.style import LINES
 
 WIDTH, ROW, CELL = 520, 158, 26
 WORDS = ["the", "keeper", "lit", "the", "lamp"]

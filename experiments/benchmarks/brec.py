@@ -22,13 +22,13 @@ import torch
 from brec_protocol import BrecConfig, Verdict, count, judge
 
 from structpe.data.batch import Batch, Example, collate
-from structpe.datasets.expressivity.brec import KINDS, Pair, brec_pairs
-from structpe.files import append_line
+from structpe.datasets.expressivity import KINDS, Pair, brec_pairs
 from structpe.nn.graph_model import GraphModel, GraphModelConfig
 from structpe.positions.build import Config, build
 from structpe.structure import Structure
-from structpe.tasks.positions import fitted
-from structpe.tasks.prediction.versions import versions
+from structpe.system.files import append_line
+from structpe.tasks.config import fitted
+from structpe.tasks.prediction.study import versions
 
 NUMBERS = 16
 MODEL = GraphModelConfig(width=32, layers=3, heads=4, feedforward=64, norm="batch", readout="sum", head_layers=1)

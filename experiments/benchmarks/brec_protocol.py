@@ -23,7 +23,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from structpe.datasets.expressivity.brec import Pair
+from structpe.datasets.expressivity import Pair
 from structpe.errors import ConfigError
 from structpe.plain.bounds import BATCH, STEPS, bounded
 from structpe.structure import Structure

@@ -20,8 +20,8 @@ import numpy as np
 from rdkit import Chem, rdBase
 
 from structpe.datasets import load
-from structpe.datasets.molecules._scaffolds import scaffold_split
-from structpe.datasets.ogb._official import _imported
+from structpe.datasets.molecules import scaffold_split
+from structpe.datasets.ogb import _imported
 from structpe.structure import Structure
 
 

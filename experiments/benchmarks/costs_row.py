@@ -16,14 +16,14 @@ from structpe.datasets import load
 from structpe.nn.graph_model import GraphModel
 from structpe.objectives import LEVELS
 from structpe.positions.build import build
-from structpe.tasks.positions import fitted
+from structpe.tasks.config import fitted
 from structpe.tasks.prediction.config import PredictionConfig
 from structpe.tasks.prediction.sources import SOURCES, Data
 from structpe.tasks.prediction.study import Key, StudyConfig
 from structpe.tasks.prediction.task import Prediction
 from structpe.tasks.training.batches import Batches, Plan
-from structpe.tasks.training.cost import peak_memory
 from structpe.tasks.training.fit import fit, result
+from structpe.tasks.training.reporting import peak_memory
 
 __all__ = ["measured"]
 

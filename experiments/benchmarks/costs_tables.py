@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, TypeAlias, get_args, get_type_hints
 
-from structpe.files import atomic_write
+from structpe.system.files import atomic_write
 from structpe.tasks.prediction.report import Row, markdown
 from structpe.tasks.prediction.study import load_study
 

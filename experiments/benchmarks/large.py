@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from structpe.datasets.ogb._official import safe_loaders
+from structpe.datasets.ogb import safe_loaders
 
 PAPERS, CITATIONS, NUMBERS, FIELDS, TOPICS = 169_343, 1_166_243, 128, 40, 400
 TRAIN, VALID = 90_941, 29_799

@@ -21,12 +21,12 @@ import torch
 from structpe.datasets import load
 from structpe.nn.graph_model import GraphModel
 from structpe.positions.build import build
-from structpe.tasks.positions import fitted
+from structpe.tasks.config import fitted
 from structpe.tasks.prediction.sources import SOURCES
 from structpe.tasks.prediction.study import load_study
 from structpe.tasks.prediction.task import Prediction
 from structpe.tasks.training.batches import Plan
-from structpe.tasks.training.cost import peak_memory
+from structpe.tasks.training.reporting import peak_memory
 
 STUDY = Path(__file__).with_name("large.yaml")
 

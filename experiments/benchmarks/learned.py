@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from structpe.objectives import METRICS
-from structpe.tasks.prediction.scores import Difference, difference, read
+from structpe.tasks.prediction.report import Difference, difference, read
 
 __all__ = ["QUESTIONS", "Question", "answered", "table"]
 

@@ -17,7 +17,7 @@ from train import Cached
 from structpe.nn.stack import Stack
 from structpe.positions import PositionModel, build
 from structpe.structure import path
-from structpe.tasks.positions import fitted
+from structpe.tasks.config import fitted
 
 __all__ = ["BATCH", "LENGTH", "cost"]
 

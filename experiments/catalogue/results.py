@@ -7,7 +7,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from structpe.files import atomic_write
+from structpe.system.files import atomic_write
 
 __all__ = ["FOLDER", "Results", "add", "finished", "read"]
 

@@ -14,12 +14,12 @@ from data import IGNORED, Example
 from tasks import DIMS, Task
 from torch import Tensor, nn
 
-from structpe.data.encode import join
 from structpe.encodings import ENCODINGS, Encoded, Encoding
 from structpe.errors import StructPEError
 from structpe.positions import MODELS, Positions, build
+from structpe.positions.batch import join
 from structpe.structure import path
-from structpe.tasks.positions import fitted
+from structpe.tasks.config import fitted
 
 __all__ = ["NONE", "configs", "measured"]
 
@@ -40,8 +40,8 @@ def configs(task: type[Task]) -> dict[str, Any]:
     for name, model in MODELS.items():
         options = build(name, DIMS).options() if _builds(name) else {}
         default = options.get("encoding")
-        if task.causal and "trained" in options:
-            found[name] = {"name": name, "trained": task.length}
+        if task.causal and "original_length" in options:
+            found[name] = {"name": name, "original_length": task.length}
         elif name in ("tpe", "tpe-onehot") and not task.causal:  # nodes have more children than it has branches
             found[name] = {"name": name, "encoding": {"name": "branch-path", "depth": 32, "width": 2, "binary": True}}
         elif not task.ordered and isinstance(default, Encoding) and default == ENCODINGS["offset"]():

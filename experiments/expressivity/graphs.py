@@ -8,8 +8,7 @@ from itertools import combinations
 from pathlib import Path
 
 from structpe.datasets import load
-from structpe.datasets.expressivity.brec import KINDS, brec_pairs
-from structpe.datasets.expressivity.csl import SKIPS, circle
+from structpe.datasets.expressivity import KINDS, SKIPS, brec_pairs, circle
 from structpe.formats.graph6 import graph6
 from structpe.structure import Structure
 

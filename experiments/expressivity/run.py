@@ -24,7 +24,7 @@ import networkx
 import numpy as np
 import scipy
 
-from structpe.files import atomic_text
+from structpe.system.files import atomic_text
 from structpe.transforms import renumbered
 
 sys.path.insert(0, str(Path(__file__).parent))

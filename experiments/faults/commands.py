@@ -26,13 +26,13 @@ from structpe.cli.main import main
 from structpe.data import chunks, store
 from structpe.datasets import catalogue
 from structpe.errors import StructPEError, explained
-from structpe.signals import ending
-from structpe.tasks.prediction import crew
+from structpe.system.processes import ending
+from structpe.tasks.prediction import run_all
 from structpe.tasks.prediction.config import load_config
-from structpe.tasks.prediction.outcome import Outcome
+from structpe.tasks.prediction.report import Outcome
 from structpe.tasks.runs import train
-from structpe.tasks.runs.graph_to_text import GraphToTextRun
-from structpe.tasks.training.weights import load_weights
+from structpe.tasks.runs.text import GraphToTextRun
+from structpe.tasks.training.result import load_weights
 
 SAMPLES = Path(__file__).parents[2] / "datasets"
 SHARD = 20
@@ -184,7 +184,7 @@ def _predict() -> int:
 
 def _study() -> int:
     # Its processes are forks of this one, where what takes seconds to import is imported already.
-    crew.get_context = lambda way: multiprocessing.get_context("fork")  # type: ignore[assignment]
+    run_all.get_context = lambda way: multiprocessing.get_context("fork")  # type: ignore[assignment]
     return main(["study", "inputs/study.yaml"])
 
 
@@ -261,8 +261,7 @@ CARD = Path("inputs/card.json")
 
 def _verify(folder: Path) -> None:
     from structpe.datasets import verify
-    from structpe.datasets.card import card_of
-    from structpe.datasets.corpus import Corpus
+    from structpe.datasets.catalogue import Corpus, card_of
 
     card = card_of(json.loads((folder / CARD).read_text(encoding="utf-8")), "faults")
     report = verify(Corpus(card, folder / "sets" / "faults"))

@@ -46,7 +46,7 @@ from serving import FILES, serving
 import structpe
 import structpe.tasks.training.fit
 from structpe.errors import StructPEError
-from structpe.files import append_line
+from structpe.system.files import append_line
 
 HERE = Path(__file__).parent
 KINDS = [*["kill"] * 10, "SIGTERM", "SIGHUP", "SIGINT", "full disk", "damage", "two writers"]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from mutate import TOKENS, mutated
 
-from structpe.datasets.fetching.unpack import unpack, unpack_gz
+from structpe.datasets.archives import unpack, unpack_gz
 
 __all__ = ["make", "take"]
 

@@ -9,9 +9,8 @@ from typing import Any
 
 from mutate import mutated
 
-from structpe.cli._encodings import parse_encoding
-from structpe.cli._looking import parse_position
-from structpe.datasets.card import parsed
+from structpe.cli._inputs import parse_encoding, parse_position
+from structpe.datasets.catalogue import parsed
 from structpe.positions import Dims, build
 from structpe.positions.build import build_encoding
 from structpe.tasks.graph_to_text.config import load_config
@@ -104,10 +103,10 @@ training:
 """
 POSITIONS = (
     "t5",
-    "{name: t5, buckets: 16, encoding: distance}",
+    "{name: t5, num_buckets: 16, encoding: distance}",
     "{name: t5, encoding: {name: distance, max_distance: 8}}",
-    "[sinusoidal, {name: graformer, reach: 3}]",
-    "{name: learned, length: 100}",
+    "[sinusoidal, {name: graformer, max_distance: 3}]",
+    "{name: learned, max_length: 100}",
 )
 ENCODED = (
     "distance:max_distance=8",

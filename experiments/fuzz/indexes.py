@@ -12,8 +12,8 @@ from typing import Any
 from mutate import mutated
 
 from structpe.data import store
-from structpe.datasets.card import card_of
-from structpe.datasets.fetching.download import Download, _had
+from structpe.datasets.catalogue import card_of
+from structpe.datasets.downloads import Download, _had
 from structpe.datasets.records import recorded
 from structpe.plain import read_json
 from structpe.positions.build import build_encoding

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 from mutate import mutated
 
-from structpe.datasets.files.arrays import arrays
-from structpe.datasets.files.pickled import pickled_array, pickled_lists, pickled_numbers
+from structpe.datasets.arrays import arrays
+from structpe.datasets.pickles import pickled_array, pickled_lists, pickled_numbers
 from structpe.errors import StructPEError
 
 __all__ = ["make", "take"]

@@ -32,7 +32,7 @@ from typing import Any
 
 import torch
 
-from structpe.files import atomic_text
+from structpe.system.files import atomic_text
 
 __all__ = ["Job", "done", "jobs", "work"]
 

@@ -33,12 +33,11 @@ import yaml
 from scipy import stats
 
 import structpe
-from structpe.files import atomic_text
 from structpe.nn.search import SearchConfig
+from structpe.system.files import atomic_text
 from structpe.tasks.graph_to_text.config import load_config
-from structpe.tasks.graph_to_text.evaluate import evaluate
 from structpe.tasks.runs import train
-from structpe.tasks.runs.graph_to_text import GraphToTextRun
+from structpe.tasks.runs.text import GraphToTextRun, evaluate
 
 HERE = Path(__file__).parent
 MODELS: dict[str, dict[str, Any]] = yaml.safe_load((HERE / "models.yaml").read_text(encoding="utf-8"))

@@ -51,7 +51,7 @@ TABLE_6 = [
     # The study does not say where it cuts Shaw's offsets off; a window of 2 * 1024 - 1 gives what it prints.
     Row(
         "Shaw et al. (2018)",
-        [{"name": "shaw", "reach": 1023}, "segment-input"],
+        [{"name": "shaw", "max_distance": 1023}, "segment-input"],
         ("112.9M", "+2.5%"),
         ("181.7M", "+1.7%"),
     ),

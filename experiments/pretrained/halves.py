@@ -14,7 +14,7 @@ import torch
 from prompts import Prompt
 from torch import Tensor, nn
 
-from structpe.files import atomic_write
+from structpe.system.files import atomic_write
 
 __all__ = ["Halves"]
 

@@ -30,7 +30,7 @@ from tuning import Budget, Tuning, losses, texts, written
 
 import structpe
 from structpe.adapters.transformers import Collator, inject
-from structpe.files import atomic_text
+from structpe.system.files import atomic_text
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
@@ -66,7 +66,7 @@ SPLITS = ("train", "dev", "test")
 LONGEST = 60
 """Units of the longest graph that is trained on."""
 LONGEST_TEXT = 40
-POSITION = {"name": "graformer-survey", "reach": 8, "sharing": "none"}
+POSITION = {"name": "graformer-survey", "max_distance": 8, "sharing": "none"}
 ROWS: dict[str, dict[str, bool]] = {
     "untrained": {"positions": False, "weights": False},
     "sequence": {"positions": False, "weights": True},

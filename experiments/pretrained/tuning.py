@@ -15,7 +15,7 @@ from halves import Halves
 from prompts import Prompt
 from torch import Tensor, nn
 
-from structpe.files import atomic_write
+from structpe.system.files import atomic_write
 from structpe.tasks.graph_to_text.scores import score
 
 __all__ = ["Budget", "Tuning", "losses", "texts", "written"]

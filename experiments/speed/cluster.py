@@ -35,7 +35,7 @@ from structpe.data.store import Store, load, write
 from structpe.encodings import Encoding, Laplacian, RandomWalk, UndirectedDistance
 from structpe.formats import read
 from structpe.structure import Structure
-from structpe.workers import workers
+from structpe.system.workers import workers
 
 ENCODINGS: tuple[Encoding, ...] = (UndirectedDistance(), RandomWalk(steps=16, undirected=True), Laplacian(8))
 EVERY = 50

@@ -34,7 +34,7 @@ from torch.nn import functional
 
 from structpe.data.batch import Batch, Example, collate
 from structpe.data.features import Categories
-from structpe.datasets.molecules.zinc import ATOMS, BONDS, _molecules
+from structpe.datasets.molecules import ATOMS, BONDS, _molecules
 from structpe.formats import read
 from structpe.nn.graph_model import GraphModel, GraphModelConfig
 from structpe.nn.layer import StackConfig

@@ -19,10 +19,10 @@ from timing import medians
 from torch import Tensor, nn
 from torch.nn import functional
 
-from structpe.data.encode import encode
 from structpe.nn.layer import StackConfig
 from structpe.nn.stack import Stack
 from structpe.positions import MODELS, Dims, Positions
+from structpe.positions.batch import encode
 from structpe.structure import path
 
 MODELS_OF_TABLE = {

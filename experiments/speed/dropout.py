@@ -21,7 +21,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from structpe.attention import attend
-from structpe.attention.base import watching
+from structpe.attention.attend import watching
 from structpe.dropout import dropout
 from structpe.terms import Terms
 

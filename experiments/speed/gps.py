@@ -38,7 +38,7 @@ from torch_geometric.nn import GINEConv, GPSConv, global_mean_pool
 from structpe.data.batch import Batch as OwnBatch
 from structpe.data.batch import Example, collate
 from structpe.data.features import Categories
-from structpe.datasets.molecules.zinc import ATOMS, BONDS, _molecules
+from structpe.datasets.molecules import ATOMS, BONDS, _molecules
 from structpe.formats.smiles import ATOM_CATEGORIES, BOND_CATEGORIES, molecule
 from structpe.nn.graph_model import GraphModel, GraphModelConfig
 from structpe.nn.layer import Layer

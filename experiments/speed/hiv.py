@@ -31,9 +31,9 @@ from structpe.data.chunks import parts
 from structpe.data.store import digests
 from structpe.data.store_index import named, pack
 from structpe.encodings import Encoding, Laplacian, RandomWalk, UndirectedDistance
-from structpe.files import sha256_of
 from structpe.formats import read
 from structpe.structure import Structure
+from structpe.system.files import sha256_of
 
 WORDS = (
     "--reader smiles --option strict=false --encoding undirected-distance "

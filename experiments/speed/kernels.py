@@ -16,7 +16,7 @@ import time
 import torch
 
 from structpe.attention import attend
-from structpe.feature_maps import elu_plus_one
+from structpe.attention.feature_maps import elu_plus_one
 from structpe.terms import Pairs, SparsePairs, Terms
 
 UNITS, HEADS, WIDTH, KEYS = 4096, 8, 64, 8

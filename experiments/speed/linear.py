@@ -20,7 +20,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from structpe.attention import attend
-from structpe.feature_maps import elu_plus_one
+from structpe.attention.feature_maps import elu_plus_one
 from structpe.terms import Terms
 
 SHAPES = ((1, 4, 2_000, 16), (1, 4, 10_000, 16), (1, 8, 2_000, 32), (64, 4, 150, 24))

@@ -19,7 +19,7 @@ import structpe
 from structpe.data.prepare import PrepareConfig, Preparer
 from structpe.nn.seq2seq import EncoderDecoder, TransformerConfig
 from structpe.positions import build
-from structpe.tasks.positions import fitted
+from structpe.tasks.config import fitted
 
 ROUNDS, BATCH = 5, 32
 MODELS = {

@@ -1,4 +1,4 @@
-"""What a pass knows while it runs, kept with the pass: two threads may be in one model at once.
+"""What a pass knows while it runs, kept with the pass; and additive masks of PyTorch's attention.
 
 A position model in another library's model is asked in its layers, which hand on nothing of ours. So what was made for
 a pass is remembered beside it: each thread, and each task of an event loop, has its own.
@@ -6,14 +6,33 @@ a pass is remembered beside it: each thread, and each task of an event loop, has
 
 from __future__ import annotations
 
+import copy
+import math
 import threading
 from contextvars import ContextVar
 from typing import Any, Generic, TypeAlias, TypeVar
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-__all__ = ["NAME", "Passes", "enter"]
+from structpe.attention import additive
+from structpe.errors import PositionError, StructPEError
+from structpe.positions import PositionModel, Positions, Site
+from structpe.positions.batch import encode
+from structpe.structure import path
+from structpe.terms import Lookup, Terms
+
+__all__ = [
+    "NAME",
+    "Passes",
+    "added",
+    "check_additive",
+    "enter",
+    "size_of",
+    "written",
+    "written_for",
+]
+
 
 NAME = "structpe"
 """Of the submodule, and of the argument of a call that holds its positions."""
@@ -80,3 +99,80 @@ def enter(module: nn.Module, position: nn.Module, name: str = NAME) -> None:
 
 def _computes_gradients() -> bool:
     return not torch.compiler.is_compiling() and torch._C._current_graph_task_id() != -1
+
+
+def written(
+    layers: list[Terms], like: Tensor, heads: int, positions: Positions, present: Tensor | None, causal: bool = False
+) -> list[Tensor]:
+    """The mask (b, h, n, n) of each layer, with the dtype and on the device of ``like``."""
+    there = positions.present if present is None else present
+    b, n = size_of(positions) if there is None else (there.shape[0], there.shape[1])
+    return written_for(layers, like.new_empty(b, heads, n, 0), there, causal)
+
+
+def written_for(layers: list[Terms], like: Tensor, present: Tensor | None, causal: bool = False) -> list[Tensor]:
+    """The mask of each layer for (b, h, n, .) queries; the same one where layers have the same terms."""
+    extra = Terms(causal=causal)
+    if present is not None:
+        extra += Terms(mask=(present.to(like.device)[:, None, None],))
+    made: list[tuple[list[int], Tensor]] = []
+    for terms in layers:
+        of = [id(x) for name in ("bias", "factors", "mask", "pairs") for x in getattr(terms, name)]
+        known = [mask for other, mask in made if other == of]
+        made.append((of, known[0] if known else additive(terms + extra, like, like.shape[2])))
+    return [mask for _, mask in made]
+
+
+def check_additive(position: PositionModel) -> None:
+    """Check that what a position model adds to scores is a mask, by asking it for a text of two words.
+
+    It cannot be asked before the first pass if it reads more of a structure than a text has.
+
+    Raises:
+        UnsupportedTerm: it acts by something that is no addition to scores.
+    """
+    asked, like = copy.deepcopy(position).eval(), next(iter(position.parameters()), torch.zeros(()))
+    with torch.random.fork_rng([like.device] if like.is_cuda else []), torch.no_grad():
+        try:
+            given = encode([path(["a", "b"])], asked.encodings).to(like.device, like.dtype)
+            prepared = asked.prepare(given)
+            terms = [asked.terms(prepared, Site(layer)) for layer in range(asked.dims.layers)]
+        except StructPEError:
+            return
+        written(terms, like, asked.dims.heads, given, torch.ones(1, 2, dtype=torch.bool))
+
+
+def size_of(positions: Positions) -> tuple[int, int]:
+    """The number of structures, or 1 if they are alike, and of their units.
+
+    Raises:
+        PositionError: there are listed pairs only, which do not say.
+    """
+    for value in positions.values():
+        if isinstance(value, Tensor):
+            return value.shape[0], value.shape[1]
+        if isinstance(value, Lookup):
+            return max(len(value.rows), value.index.shape[0]), value.index.shape[1]
+    raise PositionError("positions of listed pairs do not say how many units there are; give present")
+
+
+def added(named: dict[str, Any], mask: Tensor, name: str, padding: str) -> dict[str, Any]:
+    """The arguments with one additive mask (b h, n, n): the given ones, True or -inf where forbidden, and this.
+
+    A query that attends to nothing has zeros.
+    """
+    named = dict(named)
+    for key in (name, padding):
+        given: Tensor | None = named.pop(key, None)
+        if given is None:
+            continue
+        values = given
+        if given.dtype == torch.bool:
+            values = torch.zeros_like(given, dtype=mask.dtype).masked_fill(given, -math.inf)
+        if key == padding:
+            values = values[:, None, None]
+        elif given.ndim == 3:
+            values = values.view(mask.shape)
+        mask = mask + values.to(mask.dtype)
+    nowhere = (mask == -math.inf).all(-1, keepdim=True)
+    return {**named, name: torch.where(nowhere, 0.0, mask).flatten(0, 1)}

@@ -1,26 +1,237 @@
-"""Positions of the tokens of a batch of texts."""
+"""From units to tokens: positions and terms of the tokens of a batch, and the collator that makes it.
+
+Shapes: b batch, p structures (b, one for all, or one for each group of beams), h heads, n queries, m keys, u units of
+the largest structure, r rows that a structure uses.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict, deque
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import Integer
+from jaxtyping import Int, Integer
 from numpy.typing import NDArray
 from torch import Tensor
 
-from structpe.adapters._places import NONE
-from structpe.data.encode import encode
 from structpe.data.whole import as_one
 from structpe.encodings.base import Encoding
 from structpe.errors import PositionError
 from structpe.positions import Positions
+from structpe.positions.batch import encode
 from structpe.structure import Structure
+from structpe.terms import Factor, Lookup, Map, SparsePairs, Terms, Toeplitz
+from structpe.transforms.units import as_tokenizer, split
 
-__all__ = ["TokenPositions"]
+__all__ = [
+    "IGNORED",
+    "NONE",
+    "Collator",
+    "Places",
+    "TokenPositions",
+    "padded",
+]
+
+
+NONE = -1
+"""The unit of a token that has none: special tokens, prompts, padding, generated text."""
+
+
+class Places:
+    """Which unit each query and each key is; a pair without a unit on both sides is left as it is.
+
+    Tokens of one unit have its place, and each its own vector.
+
+    Args:
+        queries: (b, n) unit of each query, -1 for none.
+        keys: (b, m) unit of each key.
+        units: u.
+        structures: p, of which b is a multiple.
+        keeps: whether what is made of an index is kept for the next layer. Not under gradient checkpointing, which
+            must make everything again.
+        repeats: the most tokens that are one unit.
+    """
+
+    def __init__(
+        self,
+        queries: Int[Tensor, "b n"],
+        keys: Int[Tensor, "b m"],
+        units: int,
+        structures: int,
+        keeps: bool = True,
+        repeats: int = 1,
+    ) -> None:
+        self.units, self.structures, self.keeps, self.repeats = units, structures, keeps, repeats
+        self.turns = tuple(_turns(each) if repeats > 1 else None for each in (queries, keys))
+        self.there = queries != NONE, keys != NONE
+        self.queries, self.keys = queries.clamp(min=0), keys.clamp(min=0)
+        self.group = len(queries) // structures
+        self.structure = torch.arange(len(queries), device=queries.device) // self.group
+        self._made: list[tuple[Any, Any]] = []
+
+    def terms(self, terms: Terms) -> Terms:
+        """The terms of the tokens.
+
+        Raises:
+            PositionError: a term is not of single queries or pairs.
+        """
+        if lost := terms.used() & {"feature_map", "projection"}:
+            raise PositionError(
+                f"a position model that changes attention as a whole ({', '.join(sorted(lost))}) cannot enter another "
+                f"model; choose one with biases, vectors of pairs, masks or rotations"
+            )
+        masks = [self._dense(mask, True) for mask in terms.mask]
+        for listed in terms.pairs:
+            masks.append(self._dense(listed.dense(self.structures, self.units, self.units), True))
+        return Terms(
+            maps=tuple(self._map(each) for each in terms.maps),
+            factors=tuple(self._factor(each) for each in terms.factors),
+            bias=tuple(self._pairs(each, 0.0) for each in terms.bias),
+            gate=tuple(self._pairs(each, 1.0) for each in terms.gate),
+            mask=tuple(masks),
+            key=tuple(self._lookup(each, 0.0) for each in terms.key),
+            query=tuple(self._lookup(each, 0.0) for each in terms.query),
+            product=tuple(self._lookup(each, 0.0) for each in terms.product),
+            value=tuple(self._lookup(each, 0.0) for each in terms.value),
+            act=terms.act,
+            scale=terms.scale,
+            causal=terms.causal,
+        )
+
+    def changed(self, change: Callable[..., tuple[Tensor, ...]], *given: Tensor) -> tuple[Tensor, ...]:
+        """Tokens as a function of units changes them: (b, ..., n, d) queries, and (b, ..., m, d) keys if given.
+
+        The first tokens of all units are changed together, then the second ones and so on: the function changes the
+        vector of a unit by the unit's place, whatever the others are. Tokens without a unit are left as they are.
+        """
+        made = given
+        for turn in range(self.repeats):
+            units = self.in_groups(change, *(self._to_units(x, side, turn) for side, x in enumerate(given)))
+            made = tuple(
+                self._to_tokens(x, old, side, turn) for side, (x, old) in enumerate(zip(units, made, strict=True))
+            )
+        return made
+
+    def _to_units(self, x: Tensor, side: int, turn: int) -> Tensor:
+        """(b, ..., u, d) the tokens (b, ..., n, d) as units, 0 where a unit has no token; side 0 queries, 1 keys."""
+        place = torch.where(self._of_turn(side, turn), (self.queries, self.keys)[side], self.units)
+        spread = place.view(len(place), *[1] * (x.ndim - 3), -1, 1).expand(x.shape)
+        empty = x.new_zeros(*x.shape[:-2], self.units + 1, x.shape[-1])
+        return empty.scatter(-2, spread, x)[..., : self.units, :]
+
+    def _to_tokens(self, x: Tensor, otherwise: Tensor, side: int, turn: int) -> Tensor:
+        """The units (b, ..., u, d) as tokens (b, ..., n, d); tokens that are none are as in ``otherwise``."""
+        if x.shape[-1] != otherwise.shape[-1]:
+            raise PositionError(
+                f"the position model makes heads of {otherwise.shape[-1]} channels {x.shape[-1]} wide, which tokens "
+                f"without a unit are not; choose one that keeps the width"
+            )
+        form = (len(otherwise), *[1] * (x.ndim - 3), -1, 1)
+        place = (self.queries, self.keys)[side].view(form).expand(*x.shape[:-2], -1, x.shape[-1])
+        return torch.where(self._of_turn(side, turn).view(form), x.gather(-2, place).to(otherwise.dtype), otherwise)
+
+    def _of_turn(self, side: int, turn: int) -> Tensor:
+        """(b, n) which tokens are a unit, and the so manieth of its tokens."""
+        turns = self.turns[side]
+        return self.there[side] if turns is None else self.there[side] & (turns == turn)
+
+    def in_groups(self, change: Callable[..., Any], *given: Tensor) -> tuple[Tensor, ...]:
+        """Apply a function of tensors with p rows to tensors with b rows: once for each beam of a group."""
+        if self.group == 1 or self.structures == 1:
+            return tuple(change(*given))
+        beams = [[x.view(-1, self.group, *x.shape[1:])[:, i] for x in given] for i in range(self.group)]
+        made = zip(*(change(*each) for each in beams), strict=True)
+        return tuple(torch.stack(parts, dim=1).flatten(0, 1) for parts in made)
+
+    def _pairs(self, x: Lookup | SparsePairs | Tensor, nothing: float) -> Lookup | Tensor:
+        return self._dense(x, nothing) if isinstance(x, Tensor) else self._lookup(x, nothing)
+
+    def _lookup(self, x: Lookup | SparsePairs, nothing: float) -> Lookup:
+        if isinstance(x, SparsePairs):
+            return self._lookup(_of_list(x, self.structures, self.units, nothing), nothing)
+        return self._kept(x, lambda: self._placed(x, nothing)) if x.shared else self._placed(x, nothing)
+
+    def _placed(self, x: Lookup, nothing: float) -> Lookup:
+        """The table with one more row, for pairs without units."""
+        last = x.table.new_full((1, *x.table.shape[1:]), nothing)
+        rows = self._kept(x.rows, lambda: self._rows(x))
+        index = self._kept(x.index, lambda: self._index(x))
+        return Lookup(torch.cat([x.table, last]), rows, index, shared=x.shared and self.keeps)
+
+    def _rows(self, x: Lookup) -> Tensor:
+        none = x.rows.new_full((len(x.rows), 1), len(x.table))
+        rows = torch.cat([x.rows, none], dim=1)
+        return rows if len(rows) == 1 else rows[self.structure]
+
+    def _index(self, x: Lookup) -> Tensor:
+        none, q, k = x.rows.shape[1], self.queries[:, :, None], self.keys[:, None, :]
+        if isinstance(x.index, Toeplitz):
+            given, place = x.index.diagonals, [k - q + x.index.n - 1]
+        else:
+            given, place = x.index, [q, k]
+        if none > torch.iinfo(given.dtype).max:
+            given = given.to(torch.int16 if none < 1 << 15 else torch.int32)
+        index = given[(self._structure(given), *place)]
+        return index.masked_fill(~self._both(), none)
+
+    def _dense(self, x: Tensor, nothing: float | bool) -> Tensor:
+        """(b, h or 1, n, m) from (p or 1, h or 1, u or 1, u or 1)."""
+        whole = x.expand(-1, -1, self.units, self.units).movedim(1, 3)
+        made = whole[self._structure(x), self.queries[:, :, None], self.keys[:, None, :]].movedim(3, 1)
+        return made.masked_fill(~self._both()[:, None], nothing)
+
+    def _factor(self, x: Factor) -> Factor:
+        def of(side: Tensor, place: Tensor, there: Tensor) -> Tensor:
+            whole = side.expand(-1, -1, self.units, -1).movedim(1, 2)
+            made = whole[self._structure(side)[:, :, 0], place].movedim(2, 1)
+            return made * there[:, None, :, None]
+
+        return Factor(of(x.left, self.queries, self.there[0]), of(x.right, self.keys, self.there[1]))
+
+    def _map(self, change: Map) -> Map:
+        """Turns queries and keys where they have a unit; others are left as they are."""
+
+        def turned(q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
+            of_q, of_k = self.changed(change, q, k)
+            return of_q, of_k
+
+        return turned
+
+    def _structure(self, given: Tensor) -> Tensor:
+        """(b, 1, 1) which structure each row of the batch is, in something that all structures may share."""
+        of_each = torch.zeros_like(self.structure) if len(given) == 1 else self.structure
+        return of_each[:, None, None]
+
+    def _both(self) -> Tensor:
+        return self.there[0][:, :, None] & self.there[1][:, None, :]
+
+    def _kept(self, of: Any, make: Callable[[], Any]) -> Any:
+        """What ``make`` returns, made once for each object: layers share an index, and some a whole lookup."""
+        if not self.keeps or torch.compiler.is_compiling():
+            return make()
+        for known, made in self._made:
+            if known is of:
+                return made
+        made = make()
+        self._made.append((of, made))
+        return made
+
+
+def _turns(units: Tensor) -> Tensor:
+    """(b, n) how many tokens before each are the same unit."""
+    return (units[:, :, None] == units[:, None, :]).tril(-1).sum(-1)
+
+
+def _of_list(x: SparsePairs, structures: int, units: int, nothing: float) -> Lookup:
+    """The quantity of listed pairs as one of all pairs; those not listed have a last row."""
+    none = len(x.table)
+    index = x.index.new_full((structures, units, units), none, dtype=torch.int64)
+    index[x.pairs.batch, x.pairs.query, x.pairs.key] = x.index.long()
+    table = torch.cat([x.table, x.table.new_zeros(1, *x.table.shape[1:])])
+    return Lookup(table, torch.arange(none + 1, device=index.device)[None], index)
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,3 +326,198 @@ def _most(units: Tensor) -> int:
 
 
 as_one(TokenPositions)
+
+
+IGNORED = -100
+"""The label of a token that has no part in the loss."""
+
+
+class _Row(NamedTuple):
+    """One text.
+
+    Attributes:
+        ids: of the tokens.
+        units: unit of each token.
+        labels: of each token, or of the text that a decoder writes; None if there is no target.
+        structure: with its units.
+    """
+
+    ids: list[int]
+    units: list[int]
+    labels: list[int] | None
+    structure: Structure
+
+
+class Collator:
+    """Makes a batch of a model of Hugging Face, with the positions as ``structpe``.
+
+    An item is a dict. ``structure`` is the graph; its labels are split by the tokenizer, in the order of its nodes, for
+    which one calls :func:`structpe.transforms.levi` or ``linearise`` before. With ``text``, the sentence whose words
+    are its nodes (feature ``span``), the text is split instead. ``target`` is the text that the model learns to write:
+    an encoder-decoder in its decoder, others behind the structure. Instead of being split, an item may have
+    ``input_ids`` and ``units``, the unit of each token or -1. ``labels`` and other numbers are stacked. Special tokens,
+    prompt, suffix, target and padding have no unit.
+
+    Args:
+        tokenizer: a fast tokenizer of ``transformers``.
+        encodings: of the position models.
+        encoder_decoder: whether the model has a decoder that reads an encoder.
+        prompt: text before the structure.
+        suffix: text behind it.
+        special: whether the tokenizer's special tokens, such as [CLS] and </s>, are added.
+        places: whether batches that are padded on the left have ``position_ids``, without which a text would begin at
+            another place in each batch. Not for models without this argument.
+    """
+
+    def __init__(
+        self,
+        tokenizer: Any,
+        encodings: Sequence[Encoding],
+        encoder_decoder: bool,
+        prompt: str = "",
+        suffix: str = "",
+        special: bool = True,
+        places: bool = False,
+    ) -> None:
+        self.tokenizer, self.fast = tokenizer, as_tokenizer(tokenizer)
+        self.encodings, self.encoder_decoder = tuple(encodings), encoder_decoder
+        self.before, self.behind = self._ids(prompt), self._ids(suffix)
+        self.special, self.places = special, places
+
+    def __call__(self, items: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """A batch: ``input_ids``, ``attention_mask``, ``structpe``, and ``labels`` and others if items have them.
+
+        Raises:
+            PositionError: there is no item; one has no structure, or something that is no number, or lacks what
+                others have and has no sign for nothing; or the tokenizer has no padding.
+        """
+        if not items:
+            raise PositionError("a batch needs one item or more, but the list is empty; leave the batch out")
+        rows = [self._row(item) for item in items]
+        padding = self.tokenizer.pad_token_id
+        if padding is None and len({len(row.ids) for row in rows}) > 1:
+            raise PositionError("the tokenizer has no padding; set it, tokenizer.pad_token = tokenizer.eos_token say")
+        left = self.tokenizer.padding_side == "left"
+        batch: dict[str, Any] = {
+            "input_ids": padded([row.ids for row in rows], padding or 0, left),
+            "attention_mask": padded([[1] * len(row.ids) for row in rows], 0, left),
+        }
+        if self.encodings:
+            structures, units = [row.structure for row in rows], [row.units for row in rows]
+            batch["structpe"] = TokenPositions.of(structures, units, self.encodings, left=left)
+        if left and self.places:
+            batch["position_ids"] = (batch["attention_mask"].cumsum(1) - 1).clamp(min=0)
+        if any(row.labels is not None for row in rows):
+            # Where there is no target nothing is compared.
+            none = [[] if self.encoder_decoder else [IGNORED] * len(row.ids) for row in rows]
+            labels = [each if row.labels is None else row.labels for row, each in zip(rows, none, strict=True)]
+            batch["labels"] = padded(labels, IGNORED, left and not self.encoder_decoder)
+        return batch | _others(items, [len(row.ids) for row in rows], left)
+
+    def _row(self, item: Mapping[str, Any]) -> _Row:
+        structure = item.get("structure")
+        if not isinstance(structure, Structure):
+            raise PositionError(
+                f"an item is a dict with 'structure', a Structure; given is {type(structure).__name__}; "
+                f"structpe.as_structure makes one of other objects"
+            )
+        if "input_ids" in item:
+            ids, units = list(map(int, item["input_ids"])), list(map(int, item.get("units", ())))
+            if len(ids) != len(units) or any(not NONE <= unit < structure.unit_count for unit in units):
+                raise PositionError(
+                    f"an item with input_ids has 'units', for each of the {len(ids)} tokens one of the "
+                    f"{structure.unit_count} units or -1; given are {units}"
+                )
+        else:
+            ids, units, structure = self._split(structure, item.get("text"))
+        target = item.get("target")
+        if target is None:
+            return _Row(ids, units, None, structure)
+        if self.encoder_decoder:
+            return _Row(ids, units, self._written(target), structure)
+        written = self._ids(target)
+        if self.tokenizer.eos_token_id is not None:
+            written.append(self.tokenizer.eos_token_id)
+        ignored, none = [IGNORED] * len(ids), [NONE] * len(written)
+        return _Row(ids + written, units + none, ignored + written, structure)
+
+    def _split(self, structure: Structure, text: str | None) -> tuple[list[int], list[int], Structure]:
+        """The ids of all tokens, the unit of each, and the structure with its units."""
+        found = split(structure, self.fast, text, missing="unknown" if text is None else "none", blanks="keep")
+        ids, units = found.ids.tolist(), list(range(len(found.ids)))
+        if text is not None:
+            pieces = self.fast.encode(text, add_special_tokens=False)
+            at: defaultdict[tuple[int, int], deque[int]] = defaultdict(
+                deque
+            )  # pieces of one character have one span, and stay in order
+            for unit, (start, end) in enumerate(found.spans.tolist()):
+                at[start, end].append(unit)
+            ids, units = pieces.ids, [at[span].popleft() if at[span] else NONE for span in pieces.offsets]
+        first, last = self._around(structure.nodes[0] if text is None else text) if self.special else ([], [])
+        front, back = first + self.before, self.behind + last
+        return front + ids + back, [NONE] * len(front) + units + [NONE] * len(back), found.structure
+
+    def _around(self, text: str) -> tuple[list[int], list[int]]:
+        """The ids of the special tokens before and behind a text."""
+        encoding = self.fast.encode(text, add_special_tokens=True)
+        inner = [place for place, added in enumerate(encoding.special_tokens_mask) if not added]
+        first, last = (inner[0], inner[-1] + 1) if inner else (len(encoding.ids), len(encoding.ids))
+        return encoding.ids[:first], encoding.ids[last:]
+
+    def _written(self, target: str) -> list[int]:
+        """The ids of a text that a decoder writes: of several languages it is in the tokenizer's target language."""
+        if getattr(self.tokenizer, "tgt_lang", None) is None:
+            return list(self.fast.encode(target).ids)
+        return list(self.tokenizer(text_target=target, truncation=False)["input_ids"])
+
+    def _ids(self, text: str) -> list[int]:
+        return list(self.fast.encode(text, add_special_tokens=False).ids)
+
+
+_CONSUMED = ("structure", "text", "target", "input_ids", "units")
+
+
+def _others(items: Sequence[Mapping[str, Any]], lengths: Sequence[int], left: bool) -> dict[str, Tensor]:
+    """What items have besides, stacked; labels that one lacks are ignored ones."""
+    made = {}
+    for key in dict.fromkeys(key for item in items for key in item if key not in _CONSUMED):
+        given = [item.get(key) for item in items]
+        some = next((each for each in given if each is not None), None)
+        lists = key == "labels" and isinstance(some, (list, tuple))
+        for number, each in enumerate(given):
+            if each is None:
+                given[number] = _nothing(key, some, lengths[number], number)
+        if lists:
+            made[key] = padded([list(each) for each in given if each is not None], IGNORED, left)
+            continue
+        try:
+            made[key] = torch.stack([torch.as_tensor(each) for each in given])
+        except (TypeError, ValueError, RuntimeError) as error:
+            raise PositionError(
+                f"{key!r} of the items is no number or array of one shape, and cannot be part of a batch; leave it out"
+            ) from error
+    return made
+
+
+def _nothing(key: str, some: Any, length: int, number: int) -> Any:
+    """The label of an item without one, as those of others are.
+
+    Raises:
+        PositionError: it is no label, or a number that nothing stands for.
+    """
+    if key == "labels" and isinstance(some, (list, tuple)):
+        return [IGNORED] * length
+    if key == "labels" and some is not None and not torch.as_tensor(some).is_floating_point():
+        return torch.full_like(torch.as_tensor(some), IGNORED)
+    raise PositionError(
+        f"item {number} of the batch has no {key!r}, and others have; give it to all or none (a whole number as a "
+        f"label may be left out, and is then {IGNORED})"
+    )
+
+
+def padded(rows: Sequence[Sequence[int]], padding: int, left: bool) -> Tensor:
+    """Rows of ids as one tensor, as long as the longest."""
+    made = torch.full((len(rows), max(map(len, rows))), padding)
+    for row, each in zip(made, rows, strict=True):
+        row[slice(len(row) - len(each), None) if left else slice(len(each))] = torch.tensor(each, dtype=torch.int64)
+    return made

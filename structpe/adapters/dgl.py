@@ -19,12 +19,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from structpe.adapters._added import Transform, attribute, encoded, listed, restored, values
-from structpe.data.encode import join
+from structpe.adapters._graph_tensors import Transform, attribute, encoded, listed, restored, values
 from structpe.encodings.base import Asked, Encoded, Encoding, as_encodings
 from structpe.errors import EncodingError
 from structpe.formats import as_structure, import_dgl
 from structpe.positions import Positions
+from structpe.positions.batch import join
 
 __all__ = ["AddEncoding", "positions"]
 

@@ -23,8 +23,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from structpe.adapters._masks import added, check_additive, written, written_for
-from structpe.adapters._passes import NAME, Passes, enter
+from structpe.adapters._passes import NAME, Passes, added, check_additive, enter, written, written_for
 from structpe.attention.flex import block_mask, kernel_options, modifications
 from structpe.errors import PositionError, UnsupportedTerm
 from structpe.positions import Dims, PositionModel, Positions, Site

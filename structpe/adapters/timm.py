@@ -24,11 +24,9 @@ from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 from torch.overrides import TorchFunctionMode
 
-from structpe.adapters._injected import Injected, Start
+from structpe.adapters._injection import Injected, Start, check_trial
 from structpe.adapters._passes import NAME, Passes, enter
-from structpe.adapters._places import NONE, Places
-from structpe.adapters._tokens import TokenPositions
-from structpe.adapters._trial import check_trial
+from structpe.adapters._tokens import NONE, Places, TokenPositions
 from structpe.attention import attend
 from structpe.errors import PositionError
 from structpe.positions import Dims, PositionModel, Site, build

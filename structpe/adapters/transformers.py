@@ -14,27 +14,24 @@ ModernBERT), a position model meets them as they were before, and what it makes 
 
 from __future__ import annotations
 
+import json
 import logging
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from structpe.adapters._collator import Collator
-from structpe.adapters._families import FAMILIES, Where, attentions, sizes, usual
-from structpe.adapters._hooks import Before, Beginning, Generating, check_known, first_place
-from structpe.adapters._injected import Injected, Pass, Seat, Start, Structures
-from structpe.adapters._numbers import read_numbers
+from structpe.adapters._hf_models import FAMILIES, Where, attentions, sizes, take_t5, usual
+from structpe.adapters._hooks import TURNED, Before, Beginning, Generating, Turning, check_known, first_place
+from structpe.adapters._injection import Injected, Pass, Seat, Start, Structures, check_trial, check_width
 from structpe.adapters._passes import NAME, Passes, enter
-from structpe.adapters._rotations import TURNED, Turning
-from structpe.adapters._t5 import take_t5
-from structpe.adapters._tokens import TokenPositions
-from structpe.adapters._trial import check_trial, check_width
+from structpe.adapters._tokens import Collator, TokenPositions
 from structpe.attention import attend, weights
 from structpe.encodings.base import Encoding
-from structpe.errors import PositionError, StoreError, listed, needing
+from structpe.errors import PositionError, StoreError, listed, needing, undamaged
 from structpe.positions import Dims, PositionModel, build, describe
 from structpe.positions.build import Config
 from structpe.terms import Terms
@@ -49,10 +46,43 @@ __all__ = [
     "eject",
     "inject",
     "load",
+    "read_numbers",
     "register",
     "restore",
     "take_t5",
 ]
+
+
+WHOLE, PARTS = "model.safetensors", "model.safetensors.index.json"
+
+
+def read_numbers(folder: Any, prefix: str) -> dict[str, Tensor]:
+    """The tensors whose names begin with a prefix, without it.
+
+    Raises:
+        StoreError: there is no checkpoint in the form of safetensors, or it is damaged.
+    """
+    from safetensors import safe_open
+
+    place = Path(folder)
+    found: dict[str, Tensor] = {}
+    with undamaged(place, "save the model again"):
+        for file in _files(place):
+            with safe_open(file, framework="pt") as opened:
+                names = [name for name in opened.keys() if name.startswith(prefix)]  # noqa: SIM118, it is no mapping
+                found |= {name.removeprefix(prefix): opened.get_tensor(name) for name in names}
+    return found
+
+
+def _files(place: Path) -> list[Path]:
+    """The files of a checkpoint, which may be in several parts."""
+    if (place / PARTS).is_file():
+        parts = json.loads((place / PARTS).read_text(encoding="utf-8"))["weight_map"].values()
+        return [place / name for name in sorted(set(parts))]
+    if (place / WHOLE).is_file():
+        return [place / WHOLE]
+    raise StoreError(f"there is no {WHOLE}; give the folder that save_pretrained wrote").at(str(place))
+
 
 TRAINED = ("lora_", "adapter", "prompt_encoder", "modules_to_save", f"{NAME}.")
 """Parts of the names of parameters that ``freeze`` leaves trainable: the position model's, and adapters'."""

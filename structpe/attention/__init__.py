@@ -1,7 +1,6 @@
 """Attention kernels: how attention is computed. A kernel is a file; the registry finds them."""
 
-from structpe.attention.attend import attend, attend_ragged
-from structpe.attention.base import KERNELS, Call, Choice, Kernel, watching
+from structpe.attention.attend import KERNELS, Call, Choice, Kernel, attend, attend_ragged, watching
 from structpe.attention.layout import Layout
 from structpe.attention.reference import additive, weights
 

@@ -1,31 +1,376 @@
-"""Choose a kernel and run it: for padded batches, and for flat batches whose structures differ in size.
+"""The registry of attention kernels, and attention by the one that suits: for padded batches, and for flat ones.
+
+A kernel computes the equation of :mod:`structpe.terms`. ``dense`` is the reference: slow, simple, and it supports every
+field. The other kernels declare the fields they support, the calls they suit and the cost of a call. Tests compare
+their values and gradients with those of ``dense``.
 
 Shapes: b batch, h heads, n queries, m keys, or mixtures of them, c mixtures, d width of a head.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import fields, replace
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, replace
 from itertools import groupby
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from structpe.attention.base import KERNELS, Call, Kernel, Ragged, choose
-from structpe.attention.gather import with_shared_factors
+from structpe.attention.gather import is_large, with_shared_factors
 from structpe.attention.layout import Layout
 from structpe.errors import StructPEError, UnsupportedTerm
-from structpe.terms import Factor, Lookup, Pairs, Projection, SparsePairs, Terms
+from structpe.registry import Registry
+from structpe.terms import Factor, Lookup, Pairs, Projection, SparsePairs, Terms, Toeplitz
 
 __all__ = [
+    "KERNELS",
+    "Call",
+    "Choice",
+    "Kernel",
+    "Ragged",
     "attend",
+    "attend_masked",
     "attend_ragged",
     "blamed",
+    "cheapest",
     "check_shapes",
+    "choose",
+    "cost_masked",
+    "forget_choices",
+    "kernel",
+    "of_offsets",
+    "room",
+    "watching",
 ]
+
+
+Compute: TypeAlias = Callable[[Tensor, Tensor, Tensor, Terms, float], Tensor]
+Ragged: TypeAlias = Callable[[Tensor, Layout, "list[Terms]", float], Tensor]
+
+
+@dataclass(frozen=True)
+class Call:
+    """What is known about an attention call before it is computed.
+
+    Attributes:
+        used: fields of :class:`Terms` that are used.
+        device: type of the device, such as ``cpu``.
+        dtype: of the queries.
+        shape: b, h, n, m and d; (1, 1, 64, 64, 64) while tracing, when sizes are symbols.
+        pairs: number of listed pairs; 0 if no pairs are listed.
+        span: number of different offsets, key minus query, between the least and the greatest of the listed pairs; 0 if
+            it is not known, as on a GPU, which would have to be waited for.
+        ragged: whether it is one of several buckets, which share the cost of starting a kernel.
+        gradients: whether gradients are needed.
+        traced: whether it is traced or compiled.
+        dropout: probability of dropping an attention weight.
+        ready: whether the fused kernel can read all biases as they are: without gradients, and either tensors or of
+            offsets only, see :func:`of_offsets`.
+        large: whether vectors of pairs are in a table of so many rows that each pair gets a copy of its own.
+        rows: number of rows that a structure uses of vectors of pairs, of the largest table.
+        by_query: whether a mask depends on the query.
+    """
+
+    used: frozenset[str]
+    device: str
+    dtype: torch.dtype
+    shape: tuple[int, int, int, int, int]
+    pairs: int = 0
+    ragged: bool = False
+    gradients: bool = False
+    traced: bool = False
+    dropout: float = 0.0
+    ready: bool = False
+    span: int = 0
+    large: bool = False
+    rows: int = 0
+    by_query: bool = False
+
+    @classmethod
+    def of(
+        cls, terms: Terms, like: Tensor, shape: tuple[int, int, int, int, int], dropout: float, ragged: bool
+    ) -> Call:
+        """The call with these terms and queries."""
+        traced = torch.compiler.is_compiling()
+        vectors = [] if traced else _vectors(terms)
+        return cls(
+            used=terms.used(),
+            device=like.device.type,
+            dtype=like.dtype,
+            shape=(1, 1, 64, 64, 64) if traced else shape,
+            pairs=64 if traced and terms.pairs else sum(len(pairs.query) for pairs in terms.pairs),
+            ragged=ragged,
+            gradients=torch.is_grad_enabled() and like.requires_grad,
+            traced=traced,
+            dropout=dropout,
+            ready=of_offsets(terms) or _of_tensors(terms),
+            span=_span(terms) if terms.pairs and not traced else 0,
+            large=any(is_large(x, shape[0] * shape[1] * shape[2]) for x in vectors),
+            rows=max((x.rows.shape[1] for x in vectors), default=0),
+            by_query=any(mask.shape[-2] != 1 for mask in terms.mask),
+        )
+
+    @property
+    def gathers(self) -> int:
+        """How many fields are gathered from tables for each pair, or may be."""
+        biased = "bias" in self.used and not self.ready
+        return biased + len(self.used & {"key", "query", "gate", "product", "value"})
+
+    def time(
+        self,
+        fixed: float,
+        cell: float,
+        width: float,
+        gathered: tuple[float, float],
+        gpu: tuple[float, float, float] | None = None,
+    ) -> float:
+        """An estimate of nanoseconds, forward and backward, of a kernel that computes all cells.
+
+        Args:
+            fixed: of a call.
+            cell: of a score.
+            width: of a score, for each element of a head.
+            gathered: of a call and of a score, for each field that is gathered.
+            gpu: of a call, of a score, and of a score for each field that is gathered, on a GPU; None for the same as
+                on a CPU.
+        """
+        if gpu is not None and self.device != "cpu":
+            call, cell, score = gpu
+            return call + (cell + score * self.gathers) * self.cells
+        call, score = gathered
+        each = cell + width * self.shape[4] + score * self.gathers
+        return fixed + call * self.gathers + each * self.cells
+
+    @property
+    def cells(self) -> int:
+        """Number of scores: b h n m."""
+        b, h, n, m, _ = self.shape
+        return b * h * n * m
+
+
+def of_offsets(terms: Terms) -> bool:
+    """Whether there are biases, and all depend on the offset only, in all structures alike, and need no gradient.
+
+    Then they are a view of one vector.
+    """
+
+    def alike(x: Lookup | SparsePairs | Tensor) -> bool:
+        if not isinstance(x, Lookup) or not isinstance(x.index, Toeplitz) or len(x.rows) > 1 or x.index.shape[0] > 1:
+            return False
+        return not (torch.is_grad_enabled() and x.table.requires_grad)
+
+    return bool(terms.bias) and all(alike(x) for x in terms.bias)
+
+
+def _of_tensors(terms: Terms) -> bool:
+    learned = torch.is_grad_enabled()
+    return bool(terms.bias) and all(isinstance(x, Tensor) and not (learned and x.requires_grad) for x in terms.bias)
+
+
+def _span(terms: Terms) -> int:
+    listed = [pairs for pairs in terms.pairs if len(pairs.key) and pairs.key.device.type == "cpu"]
+    return min((pairs.offsets[1] - pairs.offsets[0] + 1 for pairs in listed), default=0)
+
+
+def _vectors(terms: Terms) -> list[Lookup]:
+    return [x for name in ("key", "query", "value") for x in getattr(terms, name) if isinstance(x, Lookup)]
+
+
+MOST = 1 << 31
+"""Scores of a call, b h n m, of which a GPU has room to write a number each, and the gradient of each."""
+
+
+def room(call: Call) -> str | None:
+    """The limit of kernels that write a number of each pair: on a GPU memory is what they lack first.
+
+    None where ``tiled`` would not be taken either: for half precision, and in a compiled model.
+    """
+    tiled = call.dtype in (torch.float32, torch.float64) and not call.traced
+    if call.device == "cpu" or not tiled or not call.gathers or call.cells <= MOST:
+        return None
+    return f"writes a number of each of {call.cells:,} scores, and on a GPU {MOST:,} are the most that auto lets it"
+
+
+def _any(call: Call) -> str | None:
+    """The default of ``limits``: every call suits."""
+    del call
+    return None
+
+
+def _never(call: Call) -> bool:
+    """The default of ``at_once``: buckets are computed one by one."""
+    del call
+    return False
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A way of computing attention.
+
+    Attributes:
+        name: its name in the registry.
+        supports: the fields of :class:`Terms` that it computes.
+        compute: (q, k, v, terms, dropout) -> o.
+        cost: estimated nanoseconds of a call, forward and backward, to compare kernels.
+        needs: fields that must be used.
+        limits: why it does not suit a call whose terms it supports; None if it does.
+        ragged: (qkv (N, 3, h, d), layout, terms of each bucket, dropout) -> (N, h, d), for several buckets in one call;
+            None if the kernel computes buckets one by one.
+        at_once: whether ``ragged`` can compute a call.
+        devices: types of the devices it runs on; empty for all.
+    """
+
+    name: str
+    supports: frozenset[str]
+    compute: Compute
+    cost: Callable[[Call], float]
+    needs: frozenset[str] = frozenset()
+    limits: Callable[[Call], str | None] = _any
+    ragged: Ragged | None = None
+    at_once: Callable[[Call], bool] = _never
+    devices: frozenset[str] = frozenset()
+
+    def unable(self, used: frozenset[str]) -> str | None:
+        """Why it cannot compute terms that use these fields; None if it can."""
+        if lacking := used - self.supports:
+            return f"does not compute {', '.join(sorted(lacking))}"
+        if missing := self.needs - used:
+            return f"computes attention with {', '.join(sorted(missing))} only, which these terms lack"
+        return None
+
+    def can(self, used: frozenset[str]) -> bool:
+        """Whether it can compute terms that use these fields."""
+        return self.unable(used) is None
+
+    def absent(self, device: str) -> str | None:
+        """Why it does not run on this type of device; None if it does."""
+        if not self.devices or device in self.devices:
+            return None
+        return f"runs on {', '.join(sorted(self.devices))} only, and this is {device}"
+
+    def unsuited(self, call: Call) -> str | None:
+        """Why ``auto`` does not consider it for a call; None if it does."""
+        return self.unable(call.used) or self.absent(call.device) or self.limits(call)
+
+    def suits(self, call: Call) -> bool:
+        """Whether ``auto`` considers it for a call."""
+        return self.unsuited(call) is None
+
+
+KERNELS: Registry[Kernel] = Registry("structpe.attention", "attention kernel", StructPEError)
+"""All kernels, by name."""
+
+
+def kernel(
+    name: str,
+    supports: str,
+    cost: Callable[[Call], float],
+    needs: str = "",
+    limits: Callable[[Call], str | None] = _any,
+    ragged: Ragged | None = None,
+    at_once: Callable[[Call], bool] = _never,
+    devices: str = "",
+) -> Callable[[Compute], Compute]:
+    """Register a function as a kernel; see :class:`Kernel`. Fields and devices are separated by spaces."""
+
+    def enter(compute: Compute) -> Compute:
+        fields = frozenset(supports.split()), compute, cost, frozenset(needs.split())
+        KERNELS.add(name, Kernel(name, *fields, limits, ragged, at_once, frozenset(devices.split())))
+        return compute
+
+    return enter
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A call, the kernel chosen for it, and for each kernel its cost or the reason why it does not suit."""
+
+    call: Call
+    kernel: str
+    others: dict[str, float | str]
+
+
+_WATCHERS: list[list[Choice]] = []
+
+
+@contextmanager
+def watching() -> Iterator[list[Choice]]:
+    """Record which kernel computes each attention call in the block. Compiled calls are not recorded."""
+    noted: list[Choice] = []
+    _WATCHERS.append(noted)
+    try:
+        yield noted
+    finally:
+        _WATCHERS.remove(noted)
+
+
+_CHEAPEST: dict[tuple[Call, bool, int], str] = {}
+_MOST_CHOICES = 4096
+
+
+def cheapest(call: Call) -> Kernel:
+    """The cheapest kernel that suits the call."""
+    # Not min(..., key=...), which torch.compile cannot trace.
+    return sorted([each for each in KERNELS.values() if each.suits(call)], key=lambda each: each.cost(call))[0]
+
+
+def remembered(call: Call) -> Kernel:
+    """As :func:`cheapest`, without asking all kernels again for a call that was there before."""
+    if call.traced:
+        return cheapest(call)
+    # What kernels ask for besides the call; ``flex`` forgets all choices when it is enabled or disabled.
+    asked = call, torch.are_deterministic_algorithms_enabled(), KERNELS.changes
+    if asked not in _CHEAPEST:
+        if len(_CHEAPEST) >= _MOST_CHOICES:
+            _CHEAPEST.clear()
+        _CHEAPEST[asked] = cheapest(call).name
+    return KERNELS[_CHEAPEST[asked]]
+
+
+def forget_choices() -> None:
+    """Ask all kernels again, after something that a call does not say has changed."""
+    _CHEAPEST.clear()
+
+
+def choose(name: str, call: Call) -> Kernel:
+    """The kernel of this name; with ``auto`` the cheapest that suits."""
+    chosen = remembered(call) if name == "auto" else KERNELS[name]
+    if _WATCHERS and not call.traced:
+        others: dict[str, float | str] = {
+            each.name: each.unsuited(call) or each.cost(call) for each in KERNELS.values()
+        }
+        for watcher in _WATCHERS:
+            watcher.append(Choice(call, chosen.name, others))
+    return chosen
+
+
+def attend_masked(q: Tensor, k: Tensor, v: Tensor, terms: Terms, dropout: float) -> Tensor:
+    """Attention with a mask in place of the lists."""
+    (b, h, n, d), m = q.shape, k.shape[2]
+    if not n or not m:
+        return (q.sum() + k.sum() + v.sum()) * 0 + v.new_zeros(b, h, n, v.shape[-1])
+    masks = (_mask(pairs, b, n, m) for pairs in terms.pairs)
+    whole = replace(terms, pairs=(), mask=(*terms.mask, *(mask for mask in masks if mask is not None)))
+    return cheapest(Call.of(whole, q, (b, h, n, m, d), dropout, False)).compute(q, k, v, whole, dropout)
+
+
+def cost_masked(call: Call) -> float:
+    """Nanoseconds of a call."""
+    b, _, n, m, _ = call.shape
+    without = replace(call, used=call.used - {"pairs"} | {"mask"}, pairs=0)
+    return cheapest(without).cost(without) + 5.0 * b * n * m + 5.0 * call.pairs
+
+
+def _mask(pairs: Pairs, b: int, n: int, m: int) -> Tensor | None:
+    """(b, 1, n, m) which pairs are listed; None if all are, as no pair is listed twice."""
+    if len(pairs.key) == b * n * m and not torch.compiler.is_compiling():
+        return None
+    place = (pairs.batch * n + pairs.query) * m + pairs.key
+    listed = torch.zeros(b * n * m, dtype=torch.bool, device=place.device).index_fill_(0, place, True)
+    return listed.view(b, 1, n, m)
 
 
 def check_shapes(terms: Terms, b: int, h: int, n: int, m: int, d: int) -> None:
@@ -41,7 +386,12 @@ def check_shapes(terms: Terms, b: int, h: int, n: int, m: int, d: int) -> None:
         given = getattr(terms, field.name)
         width = None if terms.maps and field.name != "value" else d  # maps may change the width of queries and keys
         for term in given if isinstance(given, tuple) else (given,):
+            if not isinstance(term, _SHAPED):
+                continue
             _check(field.name, term, (b, h, n, m if field.name == "mask" and terms.projection else keys), m, width)
+
+
+_SHAPED = Tensor, Lookup, SparsePairs, Pairs, Factor, Projection
 
 
 def _check(name: str, term: Any, sizes: tuple[int, int, int, int], m: int, d: int | None) -> None:
@@ -307,18 +657,13 @@ def _dispatch_check(terms: Terms, name: str, shape: tuple[int, int, int, int, in
 def _computed(chosen: Kernel, q: Tensor, k: Tensor, v: Tensor, terms: Terms, dropout: float) -> Tensor:
     """Run a kernel. If it fails because of the terms, the error names the term."""
     try:
-        if _automatic(q.device.type):
+        if q.device.type != "meta" and torch.is_autocast_enabled(q.device.type):
             return _lowered(chosen, q, k, v, terms, dropout)
         return chosen.compute(q, k, v, terms, dropout)
     except (RuntimeError, LookupError, TypeError, ValueError) as error:
         if not torch.compiler.is_compiling() and (found := blamed(terms, q, k)):
             raise StructPEError(found) from error
         raise
-
-
-def _automatic(device: str) -> bool:
-    """Whether autocast chooses precisions here."""
-    return device != "meta" and torch.is_autocast_enabled(device)
 
 
 def _lowered(chosen: Kernel, q: Tensor, k: Tensor, v: Tensor, terms: Terms, dropout: float) -> Tensor:

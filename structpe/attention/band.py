@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from structpe.attention.base import Call, attend_masked, cost_masked, kernel
+from structpe.attention.attend import Call, attend_masked, cost_masked, kernel
 from structpe.terms import Factor, Lookup, Pairs, SparsePairs, Terms
 
 __all__ = ["band"]

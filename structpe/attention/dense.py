@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from structpe.attention.base import kernel
+from structpe.attention.attend import kernel
 from structpe.attention.reference import all_weights, mixed_keys, vectors
 from structpe.dropout import dropout as dropped
 from structpe.precision import wide

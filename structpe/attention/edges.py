@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
-from structpe.attention.base import kernel
+from structpe.attention.attend import kernel
 from structpe.dropout import dropout as dropped
 from structpe.terms import Lookup, Pairs, SparsePairs, Terms, Toeplitz
 

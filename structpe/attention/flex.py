@@ -24,7 +24,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from structpe.attention.base import KERNELS, Call, kernel
+from structpe.attention.attend import KERNELS, Call, forget_choices, kernel
 from structpe.attention.gather import mixed
 from structpe.errors import StructPEError, listed
 from structpe.terms import Lookup, Pairs, SparsePairs, Terms, Toeplitz
@@ -419,12 +419,14 @@ def enable(device: torch.device | str = "cuda", dtype: torch.dtype = torch.float
     if found.reason is not None:
         raise StructPEError(f"kernel 'flex' cannot be enabled for {dtype} and heads of {width}: it {found.reason}")
     _ENABLED.add((torch.device(device).type, dtype, _width(width)))
+    forget_choices()
     return found
 
 
 def disable() -> None:
     """Undo every :func:`enable`."""
     _ENABLED.clear()
+    forget_choices()
 
 
 def _computed(attention: Callable[..., Any], q: Tensor, k: Tensor, v: Tensor, terms: Terms) -> Tensor:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from structpe.attention.base import Call, kernel
+from structpe.attention.attend import Call, kernel
 from structpe.attention.gather import mixed
 from structpe.dropout import dropout as dropped
 from structpe.errors import UnsupportedTerm

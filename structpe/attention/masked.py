@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from structpe.attention.base import attend_masked, cost_masked, kernel
+from structpe.attention.attend import attend_masked, cost_masked, kernel
 from structpe.terms import Terms
 
 __all__ = ["masked"]

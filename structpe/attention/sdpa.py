@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from structpe.attention.base import Call, kernel, of_offsets, room
+from structpe.attention.attend import Call, kernel, of_offsets, room
 from structpe.attention.gather import disallow, folded
 from structpe.attention.reference import rounded
 from structpe.precision import wide

@@ -23,7 +23,7 @@ from jaxtyping import Int
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from structpe.attention.base import Call, kernel
+from structpe.attention.attend import Call, kernel
 from structpe.attention.gather import (
     disallow,
     folded,

@@ -10,7 +10,7 @@ from functools import reduce
 import torch
 from torch import Tensor
 
-from structpe.attention.base import Call, kernel, room
+from structpe.attention.attend import Call, kernel, room
 from structpe.attention.gather import (
     added,
     collect_values,

@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from structpe.attention.base import Call, kernel
+from structpe.attention.attend import Call, kernel
 from structpe.attention.gather import GATHERED, gather_scalars, mixed, without_lists
 from structpe.dropout import noise
 from structpe.terms import Lookup, Terms, Toeplitz

@@ -11,9 +11,8 @@ from importlib.util import find_spec
 from multiprocessing import get_context
 from pathlib import Path
 
-from structpe.cli._paths import path_of
-from structpe.cli._reading import add_reading, check_file, parse_options
-from structpe.cli.base import Command, UsageError
+from structpe.cli._inputs import add_reading, check_file, parse_options
+from structpe.cli.base import Command, UsageError, path_of
 from structpe.errors import MissingExtra, StructPEError
 
 __all__ = ["App"]
@@ -58,7 +57,7 @@ class App(Command, name="app"):
 
 def _marimo(words: list[str]) -> None:
     """Run marimo with these words, in a process of its own."""
-    from structpe.workers import ends_with_its_parent
+    from structpe.system.workers import ends_with_its_parent
 
     ends_with_its_parent()
     os.environ["MARIMO_SKIP_UPDATE_CHECK"] = "1"

@@ -1,18 +1,129 @@
-"""A command is a word after ``structpe``, with its arguments and its function.
+"""A command is a word after ``structpe``, with its arguments and its function; what commands share.
 
 Help must be fast. So the module of a command imports the standard library only, and everything else when it runs.
 """
 
 from __future__ import annotations
 
+import re
+import sys
+import time
 from abc import ABC, abstractmethod
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import ClassVar
 
 from structpe.errors import StructPEError
 from structpe.registry import Registered, Registry
+from structpe.system.printing import escaping, printable, unescaped
 
-__all__ = ["COMMANDS", "Command", "UsageError", "check_counts", "refuse_idle"]
+__all__ = [
+    "COMMANDS",
+    "Command",
+    "UsageError",
+    "add_only",
+    "as_overrides",
+    "check_counts",
+    "check_picture",
+    "path_of",
+    "print_table",
+    "progress_bar",
+    "refuse_idle",
+    "seed_of",
+]
+
+
+_NARROWEST = 18
+"""The smallest width of a folded column."""
+
+
+def print_table(
+    header: Sequence[str], rows: Iterable[Sequence[str]], numeric: Sequence[str] = (), long: Sequence[str] = ()
+) -> None:
+    """Print a table; in a pipe no line is broken, on a terminal columns are folded to its width.
+
+    Args:
+        header: the names of the columns.
+        rows: cells of each row.
+        numeric: names of the columns that are aligned to the right.
+        long: names of the columns that are folded if the terminal is too narrow.
+    """
+    from rich import box
+    from rich.console import Console, JustifyMethod
+    from rich.table import Table
+
+    rows = [[printable(cell) for cell in row] for row in rows]
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False, header_style="bold")
+    widths = []
+    for name, cells in zip(header, zip(*rows, strict=True), strict=True):
+        widths.append(_NARROWEST if name in long else max(map(len, (name, *cells))))
+        justify: JustifyMethod = "right" if name in numeric else "left"
+        table.add_column(name, justify=justify, overflow="fold", min_width=widths[-1])
+    for row in rows:
+        table.add_row(*row)
+    console = Console(markup=False, highlight=False, emoji=False)
+    # A terminal that is still too narrow breaks the lines itself; rich would cut cells.
+    console.width = max(console.width, sum(widths) + 2 * len(widths)) if console.is_terminal else 10_000
+    with console.capture() as captured:  # printed by Python, so that a broken pipe raises the usual error
+        console.print(table)
+    print("\n".join(line.rstrip() for line in captured.get().split("\n")).rstrip("\n"), file=unescaped(sys.stdout))
+
+
+SECONDS = 10.0
+"""Seconds between two lines, and before the first; shorter work prints no line."""
+
+
+@contextmanager
+def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar or lines on the error stream, as a function of the numbers of finished and of all items."""
+    if not sys.stderr.isatty():
+        yield Lines(what)
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    # rich replaces both streams meanwhile; output is escaped before it is printed.
+    with Progress(console=Console(stderr=True), transient=True) as bar, escaping():
+        task = bar.add_task(what, total=None)
+
+        def report(done: int, total: int) -> None:
+            bar.update(task, completed=done, total=total)
+
+        yield report
+
+
+class Lines:
+    """Lines such as ``writing: 320 of 971, about 3 min left``, one every ten seconds.
+
+    Args:
+        what: the name of the work.
+    """
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+        self._began = self._said = time.monotonic()
+        self._first: tuple[float, int, int] | None = None
+
+    def __call__(self, done: int, total: int) -> None:
+        now = time.monotonic()
+        if self._first is None or done < self._first[1] or total != self._first[2]:  # another file
+            self._first = now, done, total
+        if now - self._said < SECONDS:
+            return
+        self._said = now
+        print(f"{self.what}: {done:,}{self._rest(done, total, now)}", file=sys.stderr, flush=True)
+
+    def _rest(self, done: int, total: int, now: float) -> str:
+        """The total, and an estimate of the remaining time from the pace since the first call."""
+        assert self._first is not None
+        since, before, _ = self._first
+        if not total:
+            return ""
+        seconds = (now - since) / max(1, done - before) * max(0, total - done)
+        left = f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
+        return f" of {total:,}" + (f", about {left} left" if done > before else "")
 
 
 class UsageError(StructPEError):
@@ -73,3 +184,73 @@ class Command(Registered, ABC):
         Raises:
             StructPEError: any error that the user can correct.
         """
+
+
+def add_only(parser: ArgumentParser) -> None:
+    """Declare ``--only``."""
+    parser.add_argument("--only", action="append", default=[], metavar="PATTERN",
+                        help="runs of a study, such as 'zinc/*/rwse/seed-0'; repeatable")  # fmt: skip
+
+
+def as_overrides(words: Sequence[str]) -> list[str]:
+    """``--key value`` and ``--key=value`` as ``key=value``.
+
+    Raises:
+        UsageError: a word is neither key nor value, or a key is given twice.
+    """
+    overrides: dict[str, str] = {}
+    rest = list(words)
+    while rest:
+        key, equals, value = rest.pop(0).partition("=")
+        if not key.startswith("--"):
+            raise UsageError(
+                f"{key + equals + value!r} is not an option; write --key value, such as --training.steps 100"
+            )
+        if not equals:
+            if not rest or rest[0].startswith("--"):
+                raise UsageError(f"option {key!r} has no value; write {key} VALUE")
+            value = rest.pop(0)
+        if key in overrides:
+            raise UsageError(f"option {key!r} is given twice; give it once")
+        overrides[key] = f"{key.removeprefix('--')}={value}"
+    return list(overrides.values())
+
+
+def path_of(text: str) -> Path:
+    """A path, for ``type=`` of an argument.
+
+    Raises:
+        ArgumentTypeError: it is empty, which is the current folder in Python; or ``-``, which is not supported.
+    """
+    if not text.strip():
+        raise ArgumentTypeError("the path is empty; give a file or folder, '.' for the current one")
+    if text == "-":
+        raise ArgumentTypeError("'-' is not a file, and pipes are not supported; give a file")
+    return Path(text)
+
+
+def seed_of(text: str) -> int:
+    """A seed, for ``type=`` of an argument.
+
+    Raises:
+        ArgumentTypeError: it is not a whole number that PyTorch accepts.
+    """
+    try:
+        seed = int(text)
+    except ValueError:
+        raise ArgumentTypeError(f"a seed is a whole number; given is {text!r}") from None
+    if not 0 <= seed < 1 << 63:
+        raise ArgumentTypeError(f"a seed is 0 or more and has at most 63 bits; given is {seed}")
+    return seed
+
+
+def check_picture(out: Path, suffixes: str) -> None:
+    """Check the name of a picture to be written.
+
+    Raises:
+        UsageError: it ends in none of the suffixes, or is a folder.
+    """
+    if out.suffix.lower() not in re.findall(r"\.\w+", suffixes):
+        raise UsageError(f"--out {out} has no known suffix; give a name that ends in {suffixes}")
+    if out.is_dir():
+        raise UsageError(f"--out {out} is a folder; give a file")

@@ -23,6 +23,6 @@ class Cite(Command, name="cite"):
         )
 
     def run(self, given: Namespace) -> None:
-        from structpe.citing import cite
+        from structpe.positions.citing import cite
 
         print(cite(given.names), end="")

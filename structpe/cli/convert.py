@@ -6,12 +6,9 @@ import sys
 from argparse import Action, ArgumentParser, Namespace
 from typing import Any
 
-from structpe.cli._paths import path_of
-from structpe.cli._progress import progress_bar
-from structpe.cli._reading import Report, add_reading, parse_options
-from structpe.cli._table import print_table
-from structpe.cli.base import Command, UsageError
-from structpe.printing import printable
+from structpe.cli._inputs import Report, add_reading, parse_options
+from structpe.cli.base import Command, UsageError, path_of, print_table, progress_bar
+from structpe.system.printing import printable
 
 __all__ = ["Convert"]
 

@@ -11,10 +11,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
 
-from structpe.cli._paths import path_of
-from structpe.cli._progress import progress_bar
-from structpe.cli._table import print_table
-from structpe.cli.base import Command, UsageError, refuse_idle
+from structpe.cli.base import Command, UsageError, path_of, print_table, progress_bar, refuse_idle
 from structpe.errors import StructPEError
 
 __all__ = ["Data"]

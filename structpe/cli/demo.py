@@ -5,9 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from structpe.cli._paths import path_of
-from structpe.cli._table import print_table
-from structpe.cli.base import Command, UsageError
+from structpe.cli.base import Command, UsageError, path_of, print_table
 from structpe.errors import MissingExtra
 
 __all__ = ["Demo"]

@@ -7,12 +7,9 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from structpe.cli._encodings import add_encodings, encodings_of
-from structpe.cli._paths import path_of
-from structpe.cli._progress import progress_bar
-from structpe.cli._reading import Wanted, add_reading, wanted
-from structpe.cli.base import Command, check_counts, refuse_idle
-from structpe.printing import printable
+from structpe.cli._inputs import Wanted, add_encodings, add_reading, encodings_of, wanted
+from structpe.cli.base import Command, check_counts, path_of, progress_bar, refuse_idle
+from structpe.system.printing import printable
 
 if TYPE_CHECKING:
     from structpe.encodings.base import Encoding
@@ -62,7 +59,7 @@ class Encode(Command, name="encode"):
 
     def run(self, given: Namespace) -> None:
         from structpe.data.store import write
-        from structpe.workers import workers
+        from structpe.system.workers import workers
 
         check_counts(jobs=given.jobs)
         if given.scheduler is not None:

@@ -6,9 +6,8 @@ import json
 from argparse import ArgumentParser, Namespace
 from dataclasses import asdict
 
-from structpe.cli._generation import add_arguments, requested
-from structpe.cli._progress import progress_bar
-from structpe.cli.base import Command
+from structpe.cli._inputs import add_arguments, requested
+from structpe.cli.base import Command, progress_bar
 
 __all__ = ["Evaluate"]
 
@@ -30,7 +29,7 @@ class Evaluate(Command, name="evaluate"):
         parser.add_argument("--json", action="store_true", help="print the metrics as one JSON object")
 
     def run(self, given: Namespace) -> None:
-        from structpe.tasks.graph_to_text.evaluate import evaluate
+        from structpe.tasks.runs.text import evaluate
 
         items, search = requested(given)
         with progress_bar("writing") as progress:

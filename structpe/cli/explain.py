@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from structpe.cli._overrides import add_only, as_overrides
-from structpe.cli.base import Command
-from structpe.printing import printable
+from structpe.cli.base import Command, add_only, as_overrides
+from structpe.system.printing import printable
 
 __all__ = ["Explain"]
 

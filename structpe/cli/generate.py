@@ -10,10 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
-from structpe.cli._generation import add_arguments, requested
-from structpe.cli._paths import path_of
-from structpe.cli._progress import progress_bar
-from structpe.cli.base import Command, UsageError
+from structpe.cli._inputs import add_arguments, requested
+from structpe.cli.base import Command, UsageError, path_of, progress_bar
 
 __all__ = ["Generate"]
 
@@ -36,7 +34,7 @@ class Generate(Command, name="generate"):
         parser.add_argument("--json", action="store_true", help="one JSON object per line: id, text, references")
 
     def run(self, given: Namespace) -> None:
-        from structpe.tasks.graph_to_text.generate import generate
+        from structpe.tasks.runs.text import generate
 
         if given.out is not None and given.out.is_dir():
             raise UsageError(f"--out {given.out} is a folder; give a file")
@@ -53,7 +51,7 @@ def _output(path: Path | None) -> Iterator[TextIO]:
     if path is None:
         yield sys.stdout
         return
-    from structpe.files import replacing
+    from structpe.system.files import replacing
 
     with replacing(path) as partial, partial.open("w", encoding="utf-8") as out:
         yield out

@@ -24,10 +24,9 @@ from typing import NoReturn
 from structpe import __version__
 from structpe.cli.base import COMMANDS, Command, UsageError
 from structpe.errors import ConfigError, PositionError, explained
-from structpe.printing import escaping, show_error
 from structpe.registry import unknown
-from structpe.signals import ended_by, ending
-from structpe.threads import sleeping
+from structpe.system.printing import escaping, show_error
+from structpe.system.processes import ended_by, ending, sleeping
 
 __all__ = ["main", "parser"]
 

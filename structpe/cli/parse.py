@@ -10,12 +10,9 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from structpe.cli._paths import path_of, seed_of
-from structpe.cli._progress import progress_bar
-from structpe.cli._table import print_table
-from structpe.cli.base import Command, UsageError, refuse_idle
+from structpe.cli.base import Command, UsageError, path_of, print_table, progress_bar, refuse_idle, seed_of
 from structpe.errors import ReadError, located
-from structpe.printing import printable
+from structpe.system.printing import printable
 
 if TYPE_CHECKING:
     from structpe.parsing import Options, Parsed, Progress
@@ -172,7 +169,7 @@ def _table(parsed: Parsed, subwords: bool) -> str:
 
 
 def _write(out: Path, pieces: Iterable[str]) -> None:
-    from structpe.files import atomic_write
+    from structpe.system.files import atomic_write
 
     def write(path: Path) -> None:
         with path.open("w", encoding="utf-8", newline="\n") as file:

@@ -6,10 +6,8 @@ import sys
 from argparse import ArgumentParser, Namespace
 from itertools import islice
 
-from structpe.cli._paths import path_of
-from structpe.cli._progress import progress_bar
-from structpe.cli._reading import BY_RUN, Report, add_reading, wanted_by
-from structpe.cli.base import Command, UsageError
+from structpe.cli._inputs import BY_RUN, Report, add_reading, wanted_by
+from structpe.cli.base import Command, UsageError, path_of, progress_bar
 
 __all__ = ["Predict"]
 
@@ -42,7 +40,7 @@ class Predict(Command, name="predict"):
     def run(self, given: Namespace) -> None:
         from structpe.formats import stream
         from structpe.tasks.prediction.predictor import Predictor
-        from structpe.tasks.prediction.tables import SUFFIXES, table_writer
+        from structpe.tasks.prediction.report import SUFFIXES, table_writer
         from structpe.tasks.runs import load, load_run
 
         if given.out is not None and given.out.suffix not in SUFFIXES:

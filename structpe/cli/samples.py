@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from structpe.cli._paths import path_of
-from structpe.cli.base import Command
+from structpe.cli.base import Command, path_of
 
 __all__ = ["Samples"]
 

@@ -6,12 +6,9 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Any
 
-from structpe.cli._encodings import add_encodings, encodings_of
-from structpe.cli._looking import WITH_RUN, item_of, parse_position, wanted_for
-from structpe.cli._paths import check_picture, path_of, seed_of
-from structpe.cli._reading import add_reading
-from structpe.cli.base import Command, UsageError, refuse_idle
-from structpe.printing import printable
+from structpe.cli._inputs import WITH_RUN, add_encodings, add_reading, encodings_of, item_of, parse_position, wanted_for
+from structpe.cli.base import Command, UsageError, check_picture, path_of, refuse_idle, seed_of
+from structpe.system.printing import printable
 
 __all__ = ["Show"]
 

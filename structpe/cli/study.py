@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from structpe.cli._overrides import add_only, as_overrides
-from structpe.cli.base import Command, UsageError, check_counts, refuse_idle
+from structpe.cli.base import Command, UsageError, add_only, as_overrides, check_counts, refuse_idle
 from structpe.errors import StructPEError
-from structpe.printing import printable
+from structpe.system.printing import printable
 
 __all__ = ["Study"]
 
@@ -48,9 +47,8 @@ class Study(Command, name="study"):
         parser.add_argument("--fresh", action="store_true", help="repeat finished runs")
 
     def run(self, given: Namespace) -> None:
-        from structpe.tasks.prediction.report import report
+        from structpe.tasks.prediction.report import difference, report, scores
         from structpe.tasks.prediction.run_all import run_all, unchanged
-        from structpe.tasks.prediction.scores import difference, scores
         from structpe.tasks.prediction.study import load_study
 
         if given.table and given.compare:

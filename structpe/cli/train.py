@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from structpe.cli._overrides import as_overrides
-from structpe.cli._reading import add_reading, parse_options
-from structpe.cli.base import Command, UsageError
+from structpe.cli._inputs import add_reading, parse_options
+from structpe.cli.base import Command, UsageError, as_overrides
 
 __all__ = ["Train"]
 

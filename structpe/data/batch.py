@@ -23,11 +23,11 @@ from torch import Tensor
 from structpe.attention import Layout
 from structpe.computed import computed
 from structpe.data.adjacency import CSRAdjacency, EdgeIndex, EdgeTypes
-from structpe.data.encode import checked, join
 from structpe.data.whole import as_one
 from structpe.encodings.base import Asked, Encoded, Encoding
 from structpe.encodings.graphs import concatenated_once
 from structpe.positions import Positions
+from structpe.positions.batch import checked, join
 from structpe.structure import Structure
 
 __all__ = [

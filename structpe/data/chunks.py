@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from structpe.encodings.base import Asked, Column, Encoding, as_encodings, check_pairs
 from structpe.structure import Structure, check_structures
-from structpe.workers import in_order, workers
+from structpe.system.workers import in_order, workers
 
 __all__ = [
     "columns",

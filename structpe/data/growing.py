@@ -19,8 +19,8 @@ from structpe.encodings.order import Order
 from structpe.encodings.trees import BranchPath, Depth, SPRRelative
 from structpe.errors import EncodingError, StructureError
 from structpe.positions import Positions
-from structpe.quantities import Lookup
 from structpe.structure import Ids, Structure
+from structpe.terms import Lookup
 
 __all__ = [
     "Growing",

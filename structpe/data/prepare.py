@@ -18,10 +18,10 @@ from structpe.data.batch import Example as GraphExample
 from structpe.data.chunks import columns
 from structpe.encodings.base import Encoded, Encoding
 from structpe.errors import ConfigError, MissingExtra, StoreError, StructureError, undamaged
-from structpe.files import atomic_write
 from structpe.formats import Item
 from structpe.plain.bounds import UNITS, VOCABULARY, bounded
 from structpe.structure import Structure
+from structpe.system.files import atomic_write
 from structpe.transforms.nodes import levi
 from structpe.transforms.texts import linearise, with_readable_labels
 from structpe.transforms.units import split

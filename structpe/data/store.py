@@ -34,8 +34,8 @@ from structpe.data.store_index import INDEX, Digests, Shard, Shards, file_of
 from structpe.data.store_writer import content, digests, fill, holds, write_shard
 from structpe.encodings.base import ENCODINGS, Asked, Column, Encoded, Encoding, as_encodings
 from structpe.errors import EncodingError, StoreError, foreign, listed, undamaged
-from structpe.files import finish, followed, lock, naming, sha256_of
 from structpe.structure import Structure
+from structpe.system.files import finish, followed, lock, naming, sha256_of
 
 if TYPE_CHECKING:
     from structpe.positions import Positions
@@ -125,9 +125,11 @@ class Store:
         return None
 
     def positions(self, items: Sequence[int]) -> Positions:
-        """The positions of a batch of structures, padded, as :func:`structpe.data.encode.encode` computes them."""
+        """The positions of a batch of structures, padded, as :func:`structpe.positions.batch.encode` computes them."""
         rows = [self[item] for item in items]
-        from structpe.data.encode import join  # PyTorch takes two seconds to import; processes that encode do without
+        from structpe.positions.batch import (
+            join,  # PyTorch takes two seconds to import; processes that encode do without
+        )
 
         return join({encoding: [row[encoding] for row in rows] for encoding in self.encodings})
 
@@ -235,7 +237,7 @@ def write(
         encodings: in any form; fitted, if they need to be.
         progress: called after each shard with the number of encoded structures.
         say: called with a message if another process is waited for, or if the store exists.
-        executor: workers that encode, see :func:`structpe.workers.workers`; None encodes in this process. The
+        executor: workers that encode, see :func:`structpe.system.workers.workers`; None encodes in this process. The
             bytes of the store are the same.
 
     Raises:

@@ -37,7 +37,7 @@ from safetensors.numpy import save_file
 
 from structpe.encodings.columns import Column, halves
 from structpe.errors import StoreError, undamaged
-from structpe.files import MARK, append_line, sealed, sha256_of, unsealed
+from structpe.system.files import MARK, append_line, sealed, sha256_of, unsealed
 
 __all__ = [
     "DIGESTS",

@@ -20,9 +20,9 @@ from structpe.data.store_index import INDEX, JOURNAL, Entry, Journal, file_of, m
 from structpe.encodings.base import Encoding, check_pairs
 from structpe.encodings.graphs import concatenated_once
 from structpe.errors import StoreError
-from structpe.files import MARK, sha256_of
 from structpe.structure import Structure
-from structpe.workers import in_order
+from structpe.system.files import MARK, sha256_of
+from structpe.system.workers import in_order
 
 __all__ = [
     "content",

@@ -4,12 +4,10 @@ A card per set, in ``cards/``; a folder per family of sets that are more than it
 """
 
 from structpe.datasets.base import BENCHMARKS, Benchmark, Split, load
-from structpe.datasets.card import Card, CorpusError, read_card
-from structpe.datasets.catalogue import card, cards
-from structpe.datasets.corpus import Corpus
-from structpe.datasets.fetching.getting import Hooks, find, get
+from structpe.datasets.catalogue import Card, Corpus, CorpusError, card, cards, read_card
+from structpe.datasets.fetching import Hooks, find, get
+from structpe.datasets.records import Report, verify
 from structpe.datasets.samples import sample
-from structpe.datasets.verifying import Report, verify
 
 __all__ = [
     "BENCHMARKS",

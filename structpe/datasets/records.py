@@ -1,4 +1,4 @@
-"""The record of a data folder: the checksums of its files when they were fetched, stored with the data.
+"""The record of a data folder: the checksums of its files when they were fetched; and its comparison with the card.
 
 If a card has no checksum, the first fetch is trusted, and later contents are compared with its record.
 """
@@ -6,18 +6,28 @@ If a card has no checksum, the first fetch is trusted, and later contents are co
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import msgspec
 
-from structpe.datasets.card import Card, CorpusError, File
-from structpe.datasets.fetching.download import Seen, Tell, sha256_of, writing
-from structpe.files import atomic_text
+from structpe.datasets.catalogue import Card, Corpus, CorpusError, File
+from structpe.datasets.downloads import Seen, Tell, sha256_of, writing
+from structpe.errors import MissingExtra, StructPEError
 from structpe.plain import from_json
+from structpe.system.files import atomic_text
 
-__all__ = ["State", "checked", "record", "recorded", "results"]
+__all__ = [
+    "Report",
+    "State",
+    "checked",
+    "record",
+    "recorded",
+    "results",
+    "verify",
+]
+
 
 NAME = ".structpe.json"
 
@@ -111,3 +121,115 @@ def _state(file: File, folder: Path, name: str, known: Mapping[str, Seen], tell:
 
 def _differs(seen: Seen, by: str, expected: str) -> str:
     return f"sha256 {seen.sha256}, {by} {expected}"
+
+
+PARTS = {"train": "train", "valid": "valid", "dev": "valid", "test": "test"}
+"""Names of splits in cards -> names in benchmarks."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """The result of :func:`verify`.
+
+    Args:
+        corpus: the data set.
+        files: state of each file.
+        splits: state of each split; empty if they were not read.
+    """
+
+    corpus: Corpus
+    files: tuple[State, ...]
+    splits: tuple[State, ...] = ()
+
+    @property
+    def good(self) -> bool:
+        """Whether all files and splits are good."""
+        return all(state.good for state in (*self.files, *self.splits))
+
+
+def verify(
+    corpus: Corpus, read: bool = False, parts: tuple[str, ...] = (), tell: Callable[[str], Tell] | None = None
+) -> Report:
+    """Read every file and compare it with its card, or with its record if the card has no checksum.
+
+    Args:
+        corpus: the data set.
+        read: whether to read the splits too, and count their items.
+        parts: names of the parts or files to check; all by default.
+        tell: (name of the file) -> callback for the progress of the file.
+
+    Raises:
+        ConfigError: a part is unknown.
+        CorpusError: the folder does not exist, or a file cannot be read.
+    """
+    if corpus.folder.is_file():
+        raise CorpusError("this is a file; give the folder that the set is in").at(corpus.folder)
+    if not corpus.folder.is_dir():
+        raise CorpusError(f"there is no such folder; fetch the set: structpe data get {corpus.card.name}").at(
+            corpus.folder
+        )
+    known = recorded(corpus.folder)
+    wanted = corpus.card.chosen(parts)
+    begun = {file.part for file in corpus.card.files if _is_begun(file, corpus.folder)}
+    states = [
+        state
+        for file in wanted
+        for state in checked(
+            file,
+            corpus.folder,
+            known,
+            tell(file.name) if tell is not None else None,
+            bool(parts) or (not known and (file.part in begun or not begun)),
+        )
+    ]
+    return Report(corpus, tuple(states), tuple(_counted(corpus, parts, states)) if read else ())
+
+
+def _is_begun(file: File, folder: Path) -> bool:
+    return any((folder / name).is_file() for name in results(file, folder))
+
+
+def _counted(corpus: Corpus, parts: tuple[str, ...], files: Sequence[State]) -> Iterator[State]:
+    """Count the items of each split with its reader or with the benchmark."""
+    loaded: dict[str, int] = {}
+    unfetched = [state.name for state in files if state.word == "not fetched"]
+    for name, split in corpus.card.splits.items():
+        if parts and split.file and not any(_wanted(corpus, each, parts) for each in split.file):
+            continue
+        lacking = [each for each in unfetched if not split.file or any(_is(each, name) for name in split.file)]
+        if lacking:
+            yield State(name, "not fetched", f"it needs {lacking[0]}")
+            continue
+        try:
+            if split.file:
+                found = sum(1 for _ in corpus.stream(name))
+            else:
+                loaded = loaded or _of_benchmark(corpus)
+                found = loaded[PARTS.get(name, name)]
+        except MissingExtra as error:
+            yield State(name, "not checked", str(error))
+        except StructPEError as error:
+            yield State(name, "changed", str(error))
+        else:
+            yield _count(name, found, split.items)
+
+
+def _wanted(corpus: Corpus, name: str, parts: tuple[str, ...]) -> bool:
+    return any(_is(result, name) for file in corpus.card.chosen(parts) for result in file.results)
+
+
+def _is(result: str, name: str) -> bool:
+    return result == name or PurePosixPath(result).match(name)
+
+
+def _count(name: str, found: int, expected: int | None) -> State:
+    if expected is None:
+        return State(name, "not checked", f"{found} items, the card does not say how many")
+    good = found == expected
+    return State(name, "ok" if good else "changed", f"{found} items" + ("" if good else f", the card says {expected}"))
+
+
+def _of_benchmark(corpus: Corpus) -> dict[str, int]:
+    benchmark = corpus.benchmark(corpus.card.benchmarks[0].name if corpus.card.benchmarks else None)
+    split = benchmark.splits[0]
+    return {"all": len(benchmark.targets), **{part: len(numbers) for part, numbers in split._asdict().items()}}

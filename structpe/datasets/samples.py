@@ -6,9 +6,9 @@ import shutil
 from functools import partial
 from pathlib import Path
 
-from structpe.datasets.card import CorpusError
+from structpe.datasets.catalogue import CorpusError
 from structpe.errors import listed
-from structpe.files import atomic_write
+from structpe.system.files import atomic_write
 
 __all__ = ["sample", "write_samples"]
 

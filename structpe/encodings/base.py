@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import wraps
+from functools import cache, wraps
 from inspect import isfunction, signature
 from typing import Any, ClassVar, Literal, TypeAlias
 
@@ -44,6 +44,7 @@ __all__ = [
     "builder",
     "check_fields",
     "check_hashable",
+    "check_hints",
     "check_largest",
     "guard",
     "no_dataclass",
@@ -98,12 +99,18 @@ def check_fields(encoding: Encoding) -> None:
     Raises:
         EncodingError: an argument of the constructor is not a field.
     """
-    kind, known = type(encoding), {field.name for field in fields(encoding)}
+    if lost := _lost(type(encoding)):
+        raise EncodingError(no_dataclass(encoding.name, lost))
+
+
+@cache
+def _lost(kind: type[Encoding]) -> str:
+    """An argument of the constructor that is not a field; empty if all are."""
+    known = {field.name for field in fields(kind)}
     annotated = {} if "__dataclass_fields__" in vars(kind) else vars(kind).get("__annotations__", {})
     bare = [name for name, hint in annotated.items() if name not in known and "ClassVar" not in str(hint)]
     taken = [name for name, p in signature(kind).parameters.items() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
-    if lost := [name for name in taken if name not in known] or bare:
-        raise EncodingError(no_dataclass(encoding.name, lost[0]))
+    return next(iter([name for name in taken if name not in known] or bare), "")
 
 
 def no_dataclass(name: str, option: str) -> str:
@@ -393,7 +400,8 @@ def check_pairs(structures: Sequence[Structure], encodings: Sequence[Encoding]) 
     for encoding in encodings:
         if encoding.arity == 2 and not encoding.sparse:
             large = [each for each in structures if each.unit_count > MOST_NODES and encoding.quadratic(each)]
-            check_matrices(encoding, max((each.unit_count for each in large), default=0))
+            if large:
+                check_matrices(encoding, max(each.unit_count for each in large))
 
 
 def check_key(encoding: Encoding, key: str) -> None:
@@ -476,12 +484,13 @@ def as_encodings(given: Any, whose: str) -> tuple[Encoding, ...]:
                 f"{whose} takes a list of encodings, {example}, and {each!r} is not one; a name such as 'distance' "
                 f"makes one with its defaults, {{'name': 'distance', 'max_distance': 8}} with options"
             )
-    made = tuple(as_encoding(each, error=PositionError) for each in given)
+    made = tuple(each if isinstance(each, Encoding) else as_encoding(each, error=PositionError) for each in given)
     for encoding in made:
         check_hashable(encoding)
     return made
 
 
+@cache
 def builder(error: type[StructPEError]) -> Builder:
     """What checks options, some of which are encodings in any form; its errors are of this class."""
     return Builder(error, Encoding, lambda kind, value, what: as_encoding(value, what, kind, error))
@@ -500,6 +509,17 @@ def options(error: type[StructPEError], whose: str, init: Any, given: Mapping[st
     Raises:
         StructPEError: of class ``error``; an option is unknown, missing, too large, of another type, or has no hint.
     """
+    check_hints(error, whose, init, given, skip)
+    check_largest(error, whose, given)
+    return builder(error).arguments(init, given, whose, skip)
+
+
+def check_hints(error: type[StructPEError], whose: str, init: Any, given: Mapping[str, Any], skip: int) -> None:
+    """Check that options from plain data have type hints.
+
+    Raises:
+        StructPEError: of class ``error``; one has none.
+    """
     hints = hints_of(init)
     for option in options_of(init, skip):
         if option in given and option not in hints:
@@ -507,8 +527,6 @@ def options(error: type[StructPEError], whose: str, init: Any, given: Mapping[st
                 f"option {option!r} of {whose} has no type hint, so that plain data cannot be checked; annotate it, "
                 f"such as encoding: Encoding = ..."
             )
-    check_largest(error, whose, given)
-    return builder(error).arguments(init, given, whose, skip)
 
 
 def check_largest(error: type[StructPEError], whose: str, given: Mapping[str, Any]) -> None:

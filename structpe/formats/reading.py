@@ -26,7 +26,7 @@ from structpe.formats.text import HEAD, OF_NETWORKX, check_text, shown
 from structpe.plain.typed import Builder, options_of
 from structpe.registry import Registry
 from structpe.structure import Structure
-from structpe.workers import in_order
+from structpe.system.workers import in_order
 
 __all__ = [
     "READERS",
@@ -381,8 +381,9 @@ def stream(
         reader: name of the reader; None chooses by the suffix of the file.
         skip: called with each bad item, which is then skipped; None raises the first error.
         progress: called repeatedly with the number of bytes read, and of all bytes.
-        executor: workers that make the items, see :func:`structpe.workers.workers`; None makes them in this process.
-            Readers whose items are cheap to make, or need the whole file, do not use them. The items are the same.
+        executor: workers that make the items, see :func:`structpe.system.workers.workers`; None makes them in this
+            process. Readers whose items are cheap to make, or need the whole file, do not use them. The items are the
+            same.
         options: options of the reader.
     """
     files = [each for one in paths_of(path) for each in _files(one, reader)]

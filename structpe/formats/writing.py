@@ -14,11 +14,11 @@ from typing import Any, TypeVar
 import numpy as np
 
 from structpe.errors import StructPEError
-from structpe.files import atomic_write
 from structpe.formats.reading import Item, Skipped
 from structpe.plain.typed import Builder, options_of
 from structpe.registry import Registry
 from structpe.structure import Structure
+from structpe.system.files import atomic_write
 
 __all__ = [
     "WRITERS",

@@ -10,7 +10,6 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from structpe.attention import Layout
-from structpe.data.encode import encode
 from structpe.errors import PositionError
 from structpe.nn.attention import Attention
 from structpe.nn.context import Context, KVCache, Past, changed
@@ -19,6 +18,7 @@ from structpe.nn.layer import StackConfig
 from structpe.nn.stack import Stack
 from structpe.nn.steps import Steps
 from structpe.positions import PositionModel, Positions, Sum
+from structpe.positions.batch import encode
 from structpe.positions.build import Config
 from structpe.structure import path
 from structpe.terms import Terms

@@ -11,13 +11,13 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
-from structpe.data.encode import join
 from structpe.encodings.base import Encoding, check_pairs
 from structpe.errors import ConfigError, PositionError, StructPEError
 from structpe.nn.copying import precise
 from structpe.nn.decoder import Decoder, State
 from structpe.nn.layer import StackConfig
 from structpe.positions import PositionModel, Positions
+from structpe.positions.batch import join
 from structpe.positions.build import Config
 from structpe.structure import path
 

@@ -8,9 +8,9 @@ from typing import Any, ClassVar, Literal
 
 from torch import Tensor, nn
 
+from structpe.attention.feature_maps import PositiveFeatures, elu_plus_one
 from structpe.dropout import Dropout
 from structpe.errors import ConfigError
-from structpe.feature_maps import PositiveFeatures, elu_plus_one
 from structpe.nn.attention import Attention, OwnAttention
 from structpe.nn.context import Context
 from structpe.nn.convolutions import Asked, chosen

@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
-from structpe.attention.base import KERNELS
+from structpe.attention.attend import KERNELS
 from structpe.data.batch import Batch
 from structpe.data.features import Categories
 from structpe.errors import ConfigError

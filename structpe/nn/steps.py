@@ -23,14 +23,13 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from structpe.attention import attend
-from structpe.attention.base import Call, Compute, choose
+from structpe.attention.attend import Call, Compute, choose
 from structpe.nn.attention import Attention
 from structpe.nn.context import Context
 from structpe.nn.layer import Layer
 from structpe.nn.stack import Stack
 from structpe.positions import PositionModel, Positions, Site
-from structpe.quantities import Lookup, Toeplitz
-from structpe.terms import Terms
+from structpe.terms import Lookup, Terms, Toeplitz
 
 __all__ = [
     "After",

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from structpe.checksums import SUMS, check
 from structpe.errors import StoreError, StructPEError, needing, reason_of
 from structpe.plain.bounds import LAYERS
+from structpe.system.files import SUMS, check
 
 if TYPE_CHECKING:
     from spacy.language import Language

@@ -14,17 +14,26 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from structpe.checksums import check, read_sealed, seal
 from structpe.data.digests import Content, digest, refuse_changed, structures
 from structpe.errors import foreign, needing, reason_of, undamaged
-from structpe.files import atomic_text, atomic_write_folder, finish, lock, sealed, sweep
 from structpe.formats.reading import Item, stream
 from structpe.formats.spacy import to_doc
 from structpe.formats.text import shown
 from structpe.parsing.formats import NOTHING, UPOS
 from structpe.parsing.models import ParsingError, files_of, not_finite
 from structpe.plain.bounds import STEPS
-from structpe.signals import EndRequest
+from structpe.system.files import (
+    atomic_text,
+    atomic_write_folder,
+    check,
+    finish,
+    lock,
+    read_sealed,
+    seal,
+    sealed,
+    sweep,
+)
+from structpe.system.processes import EndRequest
 
 if TYPE_CHECKING:
     from spacy.language import Language

@@ -3,10 +3,9 @@
 ``show`` gives a picture of matplotlib, ``page`` an HTML page that needs nothing but itself, ``save`` writes either.
 """
 
-from structpe.pictures._plot import PictureError, save
-from structpe.pictures.head_patterns import begin
+from structpe.pictures.head_patterns import begin, load
 from structpe.pictures.page import page, save_page
-from structpe.pictures.runs import load
 from structpe.pictures.show import show
+from structpe.pictures.style import PictureError, save
 
 __all__ = ["PictureError", "begin", "load", "page", "save", "save_page", "show"]

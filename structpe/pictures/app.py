@@ -14,7 +14,7 @@ def _():  # type: ignore[no-untyped-def]  # marimo reads names of arguments and 
     from structpe.encodings import ENCODINGS
     from structpe.errors import StructPEError
     from structpe.formats import READERS
-    from structpe.pictures.looking import ANY, picture, structures
+    from structpe.pictures.app_callbacks import ANY, picture, structures
     from structpe.positions import MODELS, Dims
 
     return ANY, Dims, ENCODINGS, MODELS, READERS, StructPEError, json, mo, picture, structures

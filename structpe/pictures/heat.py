@@ -1,4 +1,4 @@
-"""The values of an encoding as a matrix of numbers.
+"""The values of an encoding as a matrix of numbers, and a matrix drawn with accessible colours.
 
 For arity 1, it has a row for each unit and a column for each of its numbers; for arity 2, a row for each query and a
 column for each key. If a pair has a vector, one component is chosen, a *slice*.
@@ -7,17 +7,80 @@ column for each key. If a pair has a vector, one component is chosen, a *slice*.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from structpe.encodings.base import UNREACHABLE, WITHIN, Encoded, Encoding
-from structpe.pictures._plot import PictureError
-from structpe.pictures._units import in_order, unit_labels
+from structpe.pictures.style import FAINT, GREY, MUTED, PictureError, add_bar, label, thinned, wide
 from structpe.structure import Structure
 
-__all__ = ["MOST", "NAMED", "Heat", "Scale", "check_size", "heat_of", "unit_names"]
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = [
+    "MAPS",
+    "MOST",
+    "NAMED",
+    "SHADES",
+    "Heat",
+    "Scale",
+    "check_size",
+    "draw",
+    "heat_of",
+    "in_order",
+    "size_of",
+    "unit_labels",
+    "unit_names",
+]
+
+
+MARK, GOES_ON = "▁", "##"
+"""What some tokenizers write for a space, and BERT's for the part of a word that follows another."""
+PRINTED = (*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100))
+"""Bytes that a byte-level tokenizer writes as the character of that number; the others follow from 256 on."""
+BYTES = {chr(byte): byte for byte in PRINTED} | {
+    chr(256 + place): byte for place, byte in enumerate(sorted(set(range(256)) - set(PRINTED)))
+}
+"""The byte of each of its characters (Radford et al. 2019, GPT-2)."""
+
+
+def in_order(structure: Structure) -> NDArray[np.int64]:
+    """(u,) the units in reading order: by the place of their node, if there is an order."""
+    owner = structure.unit_owner
+    return owner.argsort(kind="stable") if structure.order is None else structure.order[owner].argsort(kind="stable")
+
+
+def unit_labels(structure: Structure) -> list[str]:
+    """(u,) the text of each unit, without the tokenizer's replacements of spaces and bytes."""
+    texts = list(structure.unit_texts)
+    if structure.units is None:
+        return [label(text) for text in texts]
+    if _of_bytes(structure):
+        texts = [_decoded(text) for text in texts]
+    whole = [structure.nodes[node] for node in structure.unit_owner.tolist()]
+    texts = [text if GOES_ON in node else text.removeprefix(GOES_ON) for text, node in zip(texts, whole, strict=True)]
+    return [label(text.replace(MARK, " ")) or "␣" for text in texts]
+
+
+def _of_bytes(structure: Structure) -> bool:
+    """Whether the units of some node spell its label only if their characters are read as bytes."""
+    whole = [""] * structure.size
+    for text, node in zip(structure.unit_texts, structure.unit_owner.tolist(), strict=True):
+        whole[node] += text
+    for written, node in zip(whole, structure.nodes, strict=True):
+        meant = _decoded(written).strip().casefold()
+        if written and meant and meant != written.casefold() and meant in node.casefold():
+            return True
+    return False
+
+
+def _decoded(text: str) -> str:
+    if not all(character in BYTES for character in text):
+        return text
+    return bytes(BYTES[character] for character in text).decode("utf-8", errors="replace")
+
 
 Scale: TypeAlias = Literal["sequential", "diverging"]
 NAMED = 80
@@ -167,3 +230,101 @@ def _heat(
     values[~np.isfinite(values)] = np.nan
     finite = values[np.isfinite(values)]
     return Heat(title, values, rows, columns, axes, special, whole=bool((finite == np.round(finite)).all()))
+
+
+MAPS = {"sequential": "viridis", "diverging": "RdBu_r"}
+SHADES = {"no path": GREY, "same node": "#f6dfa4", "not listed": FAINT, "no place": "#dcd0e8", "does not attend": GREY}
+"""Colours of cells that are not numbers."""
+WRITTEN = 14
+"""Largest number of rows and columns for which integers are written into the cells."""
+
+
+def size_of(heat: Heat) -> tuple[float, float]:
+    """Width and height in inches of a map with its names."""
+    rows, columns = heat.values.shape
+    cell = float(np.clip(6.5 / max(rows, columns, 1), 0.035, 0.32))
+    points = _letters(heat)
+    name = max((wide(name, points) for name in heat.rows), default=0.0)
+    square = heat.rows is heat.columns
+    below = max((wide(name, points) for name in heat.columns), default=0.0) if square else 0.2
+    across = max(1.0, columns * cell, wide(heat.title, 9.0) - 0.8)
+    return across + name + 1.5, max(1.2 if square else 0.5, rows * cell) + below + 1.15
+
+
+def _letters(heat: Heat) -> float:
+    """Font size of the names of rows and columns."""
+    return 7.0 if len(heat.values) <= 40 else 5.5
+
+
+def draw(axes: Axes, heat: Heat, bar: bool = True) -> None:
+    """Draw a matrix on axes."""
+    from matplotlib.patches import Patch
+
+    low, high = heat.limits
+    square = heat.rows is heat.columns
+    drawn = axes.imshow(
+        heat.values,
+        cmap=MAPS[heat.scale],
+        vmin=low,
+        vmax=high,
+        aspect="equal" if square else "auto",
+        interpolation="nearest",
+    )
+    for name, mask in heat.special.items():
+        _shade(axes, mask, SHADES[name])
+    axes.set_title(heat.title)
+    axes.set_xlabel(heat.axes[1], color=MUTED, fontsize=7)
+    axes.set_ylabel(heat.axes[0], color=MUTED, fontsize=7)
+    _names(axes, heat)
+    axes.spines[:].set_visible(False)
+    _numbers(axes, heat)
+    if bar:
+        _bar(axes, drawn, heat)
+    if heat.special:
+        patches = [Patch(color=SHADES[name], label=name) for name in heat.special]
+        axes.legend(handles=patches, loc="upper left", bbox_to_anchor=(1.0, 0.0), handlelength=1, handleheight=1)
+
+
+def _shade(axes: Axes, mask: Any, colour: str) -> None:
+    from matplotlib.colors import ListedColormap
+
+    axes.imshow(np.where(mask, 0.0, np.nan), cmap=ListedColormap([colour]), aspect=axes.get_aspect())
+
+
+def _names(axes: Axes, heat: Heat) -> None:
+    rows, columns = heat.values.shape
+    square = heat.rows is heat.columns
+    shown = thinned(rows, 75)
+    small = _letters(heat)
+    axes.set_yticks(list(shown), [heat.rows[i] for i in shown], fontsize=small, parse_math=False)
+    across = thinned(columns, 75 if square else 12)
+    axes.set_xticks(
+        list(across),
+        [heat.columns[i] for i in across],
+        fontsize=small,
+        rotation=90 if square else 0,
+        parse_math=False,
+    )
+
+
+def _numbers(axes: Axes, heat: Heat) -> None:
+    rows, columns = heat.values.shape
+    if not heat.whole or max(rows, columns) > WRITTEN or heat.rows is not heat.columns:
+        return
+    low, high = heat.limits
+    for (i, j), value in np.ndenumerate(heat.values):
+        if not np.isfinite(value) or abs(value) >= 1000:
+            continue
+        part = (value - low) / ((high - low) or 1.0)
+        dark = part < 0.55 if heat.scale == "sequential" else abs(part - 0.5) > 0.3
+        axes.text(j, i, f"{value:.0f}", ha="center", va="center", fontsize=6, color="white" if dark else "#333333")
+
+
+def _bar(axes: Axes, drawn: Any, heat: Heat) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    if not np.isfinite(heat.values).any():
+        return
+    bar = add_bar(axes.figure, drawn, axes, 0.6, 18)
+    if heat.whole:
+        bar.locator = MaxNLocator(integer=True)

@@ -1,5 +1,8 @@
 """A structure and its positions as one HTML page, which needs no network.
 
+All places are those of the plan of the picture. Fonts are those of the reader's browser, which are narrower than the
+plan has measured.
+
 The page includes plotly's script (about 5 MB). Below the structure are the maps of encodings and, one at a time, of a
 model's heads. Pointing at a node, or at a cell, marks the node, frames its rows, and lists their values.
 """
@@ -7,8 +10,9 @@ model's heads. Pointing at a node, or at a cell, marks the node, frames its rows
 from __future__ import annotations
 
 import html
+import json
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +20,316 @@ import numpy as np
 from numpy.typing import NDArray
 
 from structpe.errors import needing
-from structpe.files import atomic_text
-from structpe.pictures._boxes import wide
-from structpe.pictures._page_graph import INCH, graph_of
-from structpe.pictures._page_parts import Part, shell
-from structpe.pictures._plot import FAINT, GREY, INK, LINES, PictureError, look
-from structpe.pictures._units import in_order
 from structpe.pictures.drawing import Drawn
 from structpe.pictures.head_patterns import Quantity
-from structpe.pictures.heat import Heat, unit_names
+from structpe.pictures.heat import NAMED, Heat, in_order, unit_names
+from structpe.pictures.plan import RELATION, WORD, Written
+from structpe.pictures.style import FAINT, GREY, INK, LINES, MUTED, PictureError, look, tall, text_box, wide
 from structpe.pictures.view import Looked, View, view
+from structpe.system.files import atomic_text
 
-__all__ = ["page", "page_of_view", "save_page"]
+__all__ = [
+    "INCH",
+    "Part",
+    "graph_of",
+    "page",
+    "page_of_view",
+    "save_page",
+    "shell",
+]
+
+
+STYLE = """
+body{font:14px/1.45 system-ui,sans-serif;color:#1f2933;margin:1.2rem 1.6rem;background:#fff}
+h1{font-size:1.15rem;margin:0}h2{font-size:1rem;margin:1.2rem 0 .3rem}
+.note{color:#6b7785;margin:.2rem 0 .8rem}main{display:flex;gap:1.5rem;align-items:flex-start}
+section{min-width:0;flex:1}figure{margin:0;overflow-x:auto}figure[hidden]{display:none}
+.maps{display:flex;flex-wrap:wrap;gap:.5rem}
+aside{position:sticky;top:1rem;width:17rem;flex:none;max-height:94vh;overflow:auto;border-left:2px solid #eef1f4;
+padding-left:1rem}
+aside h3{font-size:.95rem;margin:.2rem 0}aside h4{font-size:.8rem;margin:.8rem 0 .2rem;color:#6b7785;font-weight:600}
+table{border-collapse:collapse;font-size:.78rem}td{padding:.05rem .6rem .05rem 0}
+td:last-child{text-align:right;font-variant-numeric:tabular-nums}select{font:inherit}
+@media(max-width:46rem){body{margin:1rem}main{flex-direction:column}section{max-width:100%}
+aside{position:static;width:auto;max-height:none;border:0;padding:0}}
+"""
+
+SCRIPT = """
+(function () {
+  const said = JSON.parse(document.getElementById('said').textContent);
+  const graph = document.getElementById('graph'), aside = document.getElementById('row');
+  const maps = [...document.querySelectorAll('figure.map')];
+  const plot = figure => figure.querySelector('.js-plotly-plot');
+  let shown = null;
+  function line(tag, text, into) {
+    const made = document.createElement(tag); made.textContent = text; into.appendChild(made); return made;
+  }
+  function frame(row) {
+    return {type: 'rect', xref: 'paper', x0: 0, x1: 1, y0: row - .5, y1: row + .5,
+            line: {color: '#d55e00', width: 2}};
+  }
+  function table(map, row, into) {
+    const values = plot(map).data[0].z[row], names = said.maps[+map.dataset.map];
+    const made = document.createElement('table');
+    values.forEach((value, column) => {
+      const text = value === null ? (names.special[row + ',' + column] || 'none') : String(value);
+      const tr = document.createElement('tr'); line('td', names.columns[column], tr); line('td', text, tr);
+      made.appendChild(tr);
+    });
+    into.appendChild(made);
+  }
+  function show(node) {
+    shown = node;
+    const rows = said.owner.map((owner, unit) => owner === node ? unit : -1).filter(unit => unit >= 0);
+    const at = graph.data[said.nodeTrace];
+    Plotly.restyle(graph, {x: [[at.x[node]]], y: [[at.y[node]]]}, [said.nodeTrace + 1]);
+    aside.replaceChildren();
+    line('h3', node + ' ' + said.nodes[node], aside);
+    maps.filter(map => !map.hidden).forEach(map => {
+      Plotly.relayout(plot(map), {shapes: rows.map(frame)});
+      rows.forEach(row => {
+        line('h4', said.maps[+map.dataset.map].title + (rows.length > 1 ? ': ' + said.names[row] : ''), aside);
+        table(map, row, aside);
+      });
+    });
+  }
+  graph.on('plotly_hover', event => {
+    const point = event.points.find(each => each.curveNumber === said.nodeTrace);
+    if (point && point.pointNumber !== shown) show(point.pointNumber);
+  });
+  maps.forEach(map => plot(map).on('plotly_hover', event => {
+    const node = said.owner[event.points[0].pointNumber[0]];
+    if (node !== shown) show(node);
+  }));
+  const choice = document.getElementById('head');
+  if (choice) choice.addEventListener('change', () => {
+    maps.forEach(map => {
+      if (+map.dataset.map >= said.encodings) map.hidden = map.dataset.map !== choice.value;
+    });
+    if (shown !== null) show(shown);
+  });
+})();
+"""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A map of the page: its title, and its figure as HTML."""
+
+    title: str
+    figure: str
+
+
+def shell(
+    title: str, notes: Sequence[str], graph: str, maps: Sequence[Part], heads: Sequence[Part], said: dict[str, Any]
+) -> str:
+    """The whole page.
+
+    Args:
+        title: its heading.
+        notes: notes about parts that cannot be shown.
+        graph: the structure.
+        maps: maps of encodings.
+        heads: maps of heads, of which one is visible at a time; the last one has the means by distance.
+        said: data for the script; ``said["model"]`` is the heading of the maps of heads.
+    """
+    first = "".join(_figure(number, part, False) for number, part in enumerate(maps))
+    second = ""
+    if heads:
+        *each, curves = heads
+        options = "".join(
+            f'<option value="{len(maps) + k}">{html.escape(p.title)}</option>' for k, p in enumerate(each)
+        )
+        figures = "".join(_figure(len(maps) + number, part, number > 0) for number, part in enumerate(each))
+        second = (
+            f'<h2>{html.escape(said["model"])}</h2><label>Shown: <select id="head">{options}</select></label>'
+            f'<div class="maps">{figures}</div><figure>{curves.figure}</figure>'
+        )
+    text = "".join(f'<p class="note">{html.escape(note)}</p>' for note in notes)
+    data = json.dumps(said, ensure_ascii=False).replace("<", "\\u003c")
+    return f"""<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8">
+<meta name="viewport" content="width=device-width,initial-scale=1">
+<title>{html.escape(title)}</title><style>{STYLE}</style></head>
+<body><h1>{html.escape(title)}</h1>
+<p class="note">Point at a node, or at a cell of a map: its row of every map is framed and listed.</p>
+{text}<main><section><figure>{graph}</figure><div class="maps">{first}</div>{second}</section>
+<aside id="row"><p class="note">No node selected.</p></aside></main>
+<script type="application/json" id="said">{data}</script>
+<script>{SCRIPT}</script></body></html>
+"""
+
+
+def _figure(number: int, part: Part, hidden: bool) -> str:
+    return f'<figure class="map" data-map="{number}"{" hidden" if hidden else ""}>{part.figure}</figure>\n'
+
+
+INCH = 100
+"""Pixels."""
+EDGE = 10
+"""Margin around the structure in pixels."""
+ARC = 17
+"""Number of points of an arc."""
+
+
+def graph_of(drawn: Drawn) -> tuple[dict[str, Any], int]:
+    """The figure of a structure, and the index of its trace of nodes, with a point per node in order."""
+    lines, relations = _lines(drawn)
+    names, points = _names(drawn)
+    traces = [_edges(lines), _gaps(relations), _hints(drawn, lines), _texts(relations, RELATION, LINES[0])]
+    traces += [_texts(names, points, INK), _nodes(drawn), _ring()]
+    if drawn.depiction is not None:
+        return {"data": traces, "layout": _over_picture(drawn)}, 5
+    width, height = drawn.size
+    low = -drawn.arcs.below if drawn.arcs is not None else 0.0
+    layout = {
+        **_layout(int(INCH * width) + 2 * EDGE + 1, int(INCH * height) + 2 * EDGE + 1),
+        "xaxis": {**HIDDEN, "range": [0.0, width]},
+        "yaxis": {**HIDDEN, "range": [low, low + height]},
+        "annotations": _below(drawn),
+    }
+    return {"data": traces, "layout": layout}, 5
+
+
+HIDDEN = {"visible": False, "showgrid": False, "zeroline": False}
+
+
+def _layout(width: int, height: int) -> dict[str, Any]:
+    return {
+        "width": width,
+        "height": height,
+        "margin": {"l": EDGE, "r": EDGE, "t": EDGE, "b": EDGE},
+        "plot_bgcolor": "white",
+        "hovermode": "closest",
+        "showlegend": False,
+        "font": {"color": INK},
+    }
+
+
+def _over_picture(drawn: Drawn) -> dict[str, Any]:
+    """The figure of a molecule, whose nodes are invisible on top of RDKit's picture."""
+    assert drawn.depiction is not None
+    wide, high = drawn.depiction.size
+    low, top = drawn.places.min(axis=0), drawn.places.max(axis=0)
+    room = 0.06 * (top - low) + 30.0
+    width, height = drawn.size
+    image = {"source": drawn.depiction.data_uri(), "xref": "x", "yref": "y", "x": 0, "y": 0, "sizex": wide,
+             "sizey": high, "sizing": "stretch", "layer": "below"}  # fmt: skip
+    return {
+        **_layout(int(np.clip(INCH * width, 320, 8000)), int(np.clip(INCH * height + 40, 160, 1100))),
+        "xaxis": {**HIDDEN, "range": [float(low[0] - room[0]), float(top[0] + room[0])]},
+        "yaxis": {**HIDDEN, "scaleanchor": "x", "range": [float(top[1] + room[1]), float(low[1] - room[1])]},
+        "images": [image],
+    }
+
+
+def _lines(drawn: Drawn) -> tuple[dict[int, NDArray[np.float64]], list[Written]]:
+    """The points of each drawn edge, by its number; and the labels of edges."""
+    if drawn.laid is not None:
+        return {line.edge: line.points for line in drawn.laid.lines}, list(drawn.laid.relations)
+    if drawn.arcs is None:
+        return {}, []
+    arcs, ends = drawn.arcs, drawn.arcs.at[drawn.structure.edges]
+    lines = {
+        edge: _arc(float(ends[edge, 0]), float(ends[edge, 1]), float(height))
+        for edge, height in enumerate(arcs.heights)
+    }
+    middles = ends.mean(axis=1).tolist() if len(ends) else []
+    found = [
+        Written(relation, middle, float(height))
+        for relation, middle, height in zip(arcs.relations, middles, arcs.heights, strict=True)
+        if relation
+    ]
+    return lines, found
+
+
+def _arc(start: float, end: float, height: float) -> NDArray[np.float64]:
+    step = np.linspace(0, np.pi, ARC)
+    return np.stack([(start + end) / 2 + (start - end) / 2 * np.cos(step), height * np.sin(step) ** 0.5], axis=1)
+
+
+def _names(drawn: Drawn) -> tuple[list[Written], float]:
+    """The names of nodes, and their font size; RDKit writes those of atoms."""
+    if drawn.arcs is not None:
+        y = -WORD - tall(drawn.arcs.points) / 2
+        return [Written(n, float(x), y) for n, x in zip(drawn.names, drawn.arcs.at, strict=True)], drawn.arcs.points
+    if drawn.laid is None:
+        return [], 8.0
+    at = drawn.laid.texts.tolist()
+    return [Written(name, x, y) for name, (x, y) in zip(drawn.names, at, strict=True)], drawn.laid.points
+
+
+def _edges(lines: dict[int, NDArray[np.float64]]) -> dict[str, Any]:
+    x = [value for line in lines.values() for value in (*line[:, 0].tolist(), None)]
+    y = [value for line in lines.values() for value in (*line[:, 1].tolist(), None)]
+    return _scatter("lines", x, y, line={"color": MUTED, "width": 1})
+
+
+def _gaps(relations: list[Written]) -> dict[str, Any]:
+    """White behind the labels of edges, so that no line strikes them through."""
+    boxes = [text_box(each.x, each.y, wide(each.text, RELATION), 0.8 * tall(RELATION)) for each in relations]
+    x = [value for left, _, right, _ in boxes for value in (left, right, right, left, left, None)]
+    y = [value for _, low, _, high in boxes for value in (low, low, high, high, low, None)]
+    return _scatter("lines", x, y, fill="toself", fillcolor="white", line={"width": 0})
+
+
+def _hints(drawn: Drawn, lines: dict[int, NDArray[np.float64]]) -> dict[str, Any]:
+    """The text for an edge when the pointer is at its middle."""
+    nodes, edges = drawn.structure.nodes, drawn.structure.edges
+    texts = [
+        html.escape(f"{nodes[edges[edge, 0]]} {drawn.structure.relation(edge) or 'and'} {nodes[edges[edge, 1]]}")
+        for edge in lines
+    ]
+    middles = [line[len(line) // 2] for line in lines.values()]
+    x, y = ([float(middle[axis]) for middle in middles] for axis in (0, 1))
+    return _scatter("markers", x, y, "text", hovertext=texts, marker={"size": 6, "color": "rgba(0,0,0,0)"})
+
+
+def _texts(texts: list[Written], points: float, colour: str) -> dict[str, Any]:
+    return _scatter(
+        "text",
+        [each.x for each in texts],
+        [each.y for each in texts],
+        text=[html.escape(each.text) for each in texts],
+        textposition="middle center",
+        textfont={"size": _pixels(points), "color": colour},
+    )
+
+
+def _pixels(points: float) -> float:
+    return round(points * INCH / 72, 1)
+
+
+def _below(drawn: Drawn) -> list[dict[str, Any]]:
+    """The labels without room at their edges."""
+    if drawn.laid is None or not drawn.laid.below:
+        return []
+    text = "<br>".join(html.escape(line) for line in drawn.laid.below)
+    return [{"text": text, "x": 0.05, "y": 0.03, "xref": "x", "yref": "y", "xanchor": "left", "yanchor": "bottom",
+             "align": "left", "showarrow": False, "font": {"size": _pixels(RELATION), "color": MUTED}}]  # fmt: skip
+
+
+def _nodes(drawn: Drawn) -> dict[str, Any]:
+    dots = drawn.laid is not None and drawn.laid.dots
+    few = drawn.structure.size <= NAMED
+    return _scatter(
+        "markers",
+        drawn.places[:, 0].tolist(),
+        drawn.places[:, 1].tolist(),
+        "text",
+        hovertext=[html.escape(f"{node} {text}") for node, text in enumerate(drawn.structure.nodes)],
+        marker={"size": 9 if dots and few else 18, "color": LINES[0], "opacity": float(dots and few)},
+    )
+
+
+def _ring() -> dict[str, Any]:
+    mark = {"size": 20, "color": "rgba(0,0,0,0)", "line": {"color": LINES[1], "width": 3}}
+    return _scatter("markers", [], [], marker=mark)
+
+
+def _scatter(mode: str, x: list[Any], y: list[Any], hoverinfo: str = "skip", **more: Any) -> dict[str, Any]:
+    return {"type": "scatter", "mode": mode, "x": x, "y": y, "hoverinfo": hoverinfo, **more}
+
 
 REDS_AND_BLUES = (
     "#053061", "#2166ac", "#4393c3", "#92c5de", "#d1e5f0", "#f7f7f7",

@@ -16,11 +16,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from structpe.pictures import _heat_map as heat_map
-from structpe.pictures._boxes import fitting
-from structpe.pictures._plot import MUTED, PictureError, add_bar, figure, look, settle
+from structpe.pictures import heat
 from structpe.pictures.head_patterns import weights_of
 from structpe.pictures.setting import Setting, first_layer, sequence
+from structpe.pictures.style import MUTED, PictureError, add_bar, figure, fitting, look, settle
 from structpe.positions.build import Config
 from structpe.structure import Structure
 
@@ -82,7 +81,7 @@ def draw(weights: Tensor, title: str = "", marks: Sequence[int] = ()) -> Figure:
             if head >= count:
                 axes.set_axis_off()
                 continue
-            drawn = axes.imshow(weights[head].numpy(), cmap=heat_map.MAPS["sequential"], vmin=0,
+            drawn = axes.imshow(weights[head].numpy(), cmap=heat.MAPS["sequential"], vmin=0,
                                 vmax=float(weights.max()), interpolation="nearest")  # fmt: skip
             axes.set_title(f"head {head + 1}", fontsize=7, loc="center", color=MUTED)
             axes.set_xticks([])

@@ -17,10 +17,9 @@ import torch
 from torch import Tensor
 
 from structpe.errors import StructPEError
-from structpe.pictures._boxes import fitting
-from structpe.pictures._plot import FAINT, LINES, MUTED, PictureError, figure, look, settle
 from structpe.pictures.head_patterns import weights_of
 from structpe.pictures.setting import Setting, first_layer
+from structpe.pictures.style import FAINT, LINES, MUTED, PictureError, figure, fitting, look, settle
 from structpe.positions.build import Config
 from structpe.terms import Terms
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from structpe.data.encode import encode
 from structpe.pictures.head_patterns import refuse_own_attention
 from structpe.positions import Dims, PositionModel, Site, Sources
+from structpe.positions.batch import encode
 from structpe.positions.build import Config, build
 from structpe.structure import Structure, path
-from structpe.tasks.positions import fitted
+from structpe.tasks.config import fitted
 from structpe.terms import Terms
 
 __all__ = ["Setting", "first_layer", "model_of", "sequence"]

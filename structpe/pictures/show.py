@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from structpe.pictures import _heat_map as heat_map
-from structpe.pictures._boxes import wide
-from structpe.pictures._plot import FAINT, GREY, LINES, MUTED, add_bar, figure, look, settle, shortened
+from structpe.pictures import heat as heat_module
 from structpe.pictures.drawing import Drawn, draw
 from structpe.pictures.head_patterns import Quantity
+from structpe.pictures.style import FAINT, GREY, LINES, MUTED, add_bar, figure, look, settle, shortened, wide
 from structpe.pictures.view import Block, Looked, View, view
 
 if TYPE_CHECKING:
@@ -79,7 +78,7 @@ def draw_view(seen: View) -> Figure:
 
 def _measured(seen: View, drawn: Drawn) -> tuple[list[list[int]], float, list[float]]:
     """The maps in each row above the heads (-1 is the structure), and the sizes of all rows."""
-    sizes = [(drawn.size[0] + SIDE, drawn.size[1]), *(heat_map.size_of(heat) for heat in seen.heats)]
+    sizes = [(drawn.size[0] + SIDE, drawn.size[1]), *(heat_module.size_of(heat) for heat in seen.heats)]
     rows: list[list[int]] = [[]]
     for number, (width, _) in enumerate(sizes):
         together = sum(sizes[other + 1][0] for other in rows[-1]) + width
@@ -105,14 +104,14 @@ def _measured(seen: View, drawn: Drawn) -> tuple[list[list[int]], float, list[fl
 
 def _above(part: SubFigure, row: list[int], seen: View, drawn: Drawn) -> None:
     """The structure and maps of one row, each in a separate part at its own size."""
-    sizes = [drawn.size[0] + SIDE if number < 0 else heat_map.size_of(seen.heats[number])[0] for number in row]
+    sizes = [drawn.size[0] + SIDE if number < 0 else heat_module.size_of(seen.heats[number])[0] for number in row]
     spare = max(0.01, float(part.bbox.width / part.figure.dpi) - sum(sizes))
     parts: Any = part.subfigures(1, len(row) + 1, width_ratios=[*sizes, spare], wspace=0)
     for inner, number in zip(parts, row, strict=False):
         if number < 0:
             draw(_exact(inner, drawn), drawn)
         else:
-            heat_map.draw(inner.subplots(), seen.heats[number])
+            heat_module.draw(inner.subplots(), seen.heats[number])
 
 
 def _exact(part: SubFigure, drawn: Drawn) -> Axes:
@@ -160,8 +159,8 @@ def _together(seen: View) -> tuple[str, float, float]:
     low, high = min(heat.limits[0] for heat in every), max(heat.limits[1] for heat in every)
     most = max(abs(low), abs(high))
     if seen.word == "attention":
-        return heat_map.MAPS["sequential"], 0.0, high
-    return (heat_map.MAPS["diverging"], -most, most) if diverging else (heat_map.MAPS["sequential"], low, high)
+        return heat_module.MAPS["sequential"], 0.0, high
+    return (heat_module.MAPS["diverging"], -most, most) if diverging else (heat_module.MAPS["sequential"], low, high)
 
 
 def _head(axes: Axes, heat: Any, scale: tuple[str, float, float]) -> Any:

@@ -15,11 +15,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from structpe.data.encode import encode
-from structpe.pictures import _heat_map as heat_map
-from structpe.pictures._boxes import fitting
-from structpe.pictures._plot import LINES, PictureError, add_bar, figure, look, settle
+from structpe.pictures import heat
+from structpe.pictures.style import LINES, PictureError, add_bar, figure, fitting, look, settle
 from structpe.positions import PositionModel, Site
+from structpe.positions.batch import encode
 from structpe.structure import Structure
 
 if TYPE_CHECKING:
@@ -94,7 +93,7 @@ def draw(matrices: Mapping[str, Tensor], title: str = "") -> Figure:
         grid = picture.subplots(2, len(matrices), squeeze=False, height_ratios=(2, 1), sharex="row")
         drawn = None
         for (name, matrix), above, below in zip(matrices.items(), *grid, strict=True):
-            drawn = above.imshow(matrix.numpy(), cmap=heat_map.MAPS["diverging"], vmin=-1, vmax=1, aspect="equal",
+            drawn = above.imshow(matrix.numpy(), cmap=heat.MAPS["diverging"], vmin=-1, vmax=1, aspect="equal",
                                  interpolation="nearest")  # fmt: skip
             above.set_title(fitting(name, 2.2, 8), fontsize=8)
             above.set(xticks=[], yticks=[])

@@ -1,4 +1,4 @@
-"""The data of a picture: a structure, the values of encodings, the heads of a position model. No drawing here."""
+"""The data of a picture: a structure, the values of encodings, the heads, and how far they look."""
 
 from __future__ import annotations
 
@@ -8,20 +8,83 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
+from scipy.sparse.csgraph import shortest_path
 
 from structpe.encodings.base import Encoding
 from structpe.errors import PositionError
 from structpe.formats import as_structure
-from structpe.pictures._plot import PictureError
-from structpe.pictures._units import in_order
-from structpe.pictures.by_distance import Curve, by_distance
-from structpe.pictures.head_patterns import Patterns, Quantity, Untrained, of_encoder
-from structpe.pictures.heat import Heat, check_size, heat_of, unit_names
-from structpe.pictures.runs import CONTENTS, Trained
+from structpe.pictures.head_patterns import CONTENTS, Patterns, Quantity, Trained, Untrained, of_encoder
+from structpe.pictures.heat import Heat, check_size, heat_of, in_order, unit_names
+from structpe.pictures.layout import form_of
+from structpe.pictures.style import PictureError
 from structpe.positions import PositionModel, Sum
 from structpe.structure import Structure
 
-__all__ = ["Block", "Looked", "View", "view"]
+__all__ = [
+    "Block",
+    "Curve",
+    "Looked",
+    "View",
+    "by_distance",
+    "distances",
+    "view",
+]
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """Means by distance.
+
+    Attributes:
+        distance: (k,) the distances that occur, in order.
+        mean: (..., k) means of each head, NaN for a distance without numbers.
+        signed: whether distances have a sign: the key after (+) or before (-) the query in reading order.
+    """
+
+    distance: NDArray[np.float64]
+    mean: NDArray[np.float64]
+    signed: bool
+
+
+def distances(structure: Structure) -> tuple[NDArray[np.float64], bool]:
+    """(u, u) the distance of each key from each query, and whether it has a sign.
+
+    On a sequence it is the offset of the key's node; on other structures the number of edges on a shortest path between
+    the two nodes, ignoring directions, NaN without a path.
+    """
+    owner = structure.unit_owner
+    if form_of(structure) == "sequence" and structure.order is not None:
+        place = structure.order[owner].astype(np.float64)
+        return place[None, :] - place[:, None], True
+    ones = np.ones(len(structure.edges))
+    graph = csr_matrix((ones, (structure.edges[:, 0], structure.edges[:, 1])), shape=(structure.size,) * 2)
+    ways = np.asarray(shortest_path(graph, directed=False, unweighted=True))
+    ways[~np.isfinite(ways)] = np.nan
+    return ways[np.ix_(owner, owner)], False
+
+
+def by_distance(quantity: NDArray[np.float64], structure: Structure) -> Curve:
+    """The mean over all pairs of each distance.
+
+    Args:
+        quantity: (..., u, u) a number for each pair of units, query and key; NaN for pairs without one.
+        structure: the structure of the units.
+    """
+    apart, signed = distances(structure)
+    occurring = np.unique(apart[np.isfinite(apart)])
+    means = [_mean(quantity[..., apart == distance]) for distance in occurring]
+    return Curve(occurring, np.stack(means, axis=-1), signed)
+
+
+def _mean(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The mean over the last axis, without NaN."""
+    there = np.isfinite(values)
+    count = there.sum(axis=-1)
+    total = np.where(there, values, 0.0).sum(axis=-1)
+    mean: NDArray[np.float64] = np.where(count > 0, total / np.maximum(count, 1), np.nan)
+    return mean
+
 
 Looked: TypeAlias = "Encoding | PositionModel | Untrained | Trained"
 MOST_HEADS = 64
@@ -82,8 +145,8 @@ def view(
         structure: a :class:`Structure`, or an object of another library for ``as_structure``. For a trained model, its
             form of the structure is shown.
         what: encodings; a position model, also from :func:`structpe.pictures.head_patterns.begin`, in an encoder with
-            random projections; or a trained model from :func:`structpe.pictures.runs.load`. The encodings of a model
-            are included.
+            random projections; or a trained model from :func:`structpe.pictures.head_patterns.load`. The encodings of a
+            model are included.
         quantity: the quantity of heads: ``bias``, ``scores`` or ``attention``; None for the bias if there is one,
             otherwise the scores.
         slice: component of the vector of each pair, for encodings with vectors.

@@ -13,7 +13,7 @@ from abc import ABCMeta
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import MISSING, dataclass, fields, is_dataclass
-from functools import cache, reduce
+from functools import cache, cached_property, lru_cache, reduce
 from itertools import repeat
 from numbers import Number
 from operator import or_
@@ -25,7 +25,7 @@ import msgspec
 from structpe.errors import ConfigError, StructPEError
 from structpe.registry import unknown
 
-__all__ = ["Builder", "Checked", "hints_of", "options_of"]
+__all__ = ["Builder", "Checked", "hints_of", "options_of", "signature_of"]
 
 T = TypeVar("T")
 
@@ -115,23 +115,32 @@ class Builder:
         Raises:
             StructPEError: of class ``error``; an option is unknown or missing, or a value has the wrong type.
         """
-        known, hints = options_of(call, skip), hints_of(call)
-        others = next((hints.get(each.name, Any) for each in _parameters(call) if each.kind is each.VAR_KEYWORD), Any)
-        if others is Any:
-            self.check_names(known, given, whose)
-        for each in _parameters(call):
-            if each.name in known and each.default is each.empty and each.name not in given:
-                takes = _words(hints.get(each.name, Any))
-                raise self.error(f"{whose} needs the option {each.name!r}; it takes {takes}")
+        self.check_options(call, given, whose, skip)
+        form, known = _form_of(call), options_of(call, skip)
         return {
             option: self._convert(
-                hints.get(option, Any) if option in known else others,
+                form.hints.get(option, Any) if option in known else form.others,
                 _of_python(value),
                 option,
                 lambda path: f"option {path!r} of {whose}",
             )
             for option, value in given.items()
         }
+
+    def check_options(self, call: Callable[..., Any], given: Mapping[str, Any], whose: str, skip: int = 1) -> None:
+        """Check the names of the options of a call, as :meth:`arguments` does, but no value.
+
+        Raises:
+            StructPEError: of class ``error``; an option is unknown or missing.
+        """
+        form = _form_of(call)
+        known = [name for name in list(form.parameters)[skip:] if name not in form.free]
+        if given and form.others is Any:
+            self.check_names(known, given, whose)
+        for option in known:
+            if option not in given and form.parameters[option].default is inspect.Parameter.empty:
+                takes = _words(form.hints.get(option, Any))
+                raise self.error(f"{whose} needs the option {option!r}; it takes {takes}")
 
     def bound(self, call: Callable[..., Any], given: Sequence[Any], named: Mapping[str, Any], whose: str) -> Any:
         """The arguments of a call of Python, with the checks of :meth:`arguments`.
@@ -149,18 +158,24 @@ class Builder:
         Raises:
             StructPEError: of class ``error``; as of :meth:`arguments`, or there are more arguments than parameters.
         """
-        signature, hints = _checked_by(call)
+        form = _form_of(call)
         try:
-            found = signature.bind(*given, **named)
+            found = form.signature.bind(*given, **named)
         except TypeError as error:
-            self.check_names(list(signature.parameters), named, whose)
-            takes = ", ".join(signature.parameters) or "none"
+            self.check_names(list(form.signature.parameters), named, whose)
+            takes = ", ".join(form.signature.parameters) or "none"
             raise self.error(f"{whose}: {error}; arguments: {takes}") from None
+
+        def of_hint(hint: Any, name: str, value: Any) -> Any:
+            return self._convert(hint, _of_python(value), name, lambda path: f"option {path!r} of {whose}")
+
         for name, value in found.arguments.items():
-            if name in hints:
-                found.arguments[name] = self._convert(
-                    hints[name], _of_python(value), name, lambda path: f"option {path!r} of {whose}"
-                )
+            if type(value) is form.checkable.get(name):  # msgspec is not asked where all is well
+                continue
+            if name in form.checkable:
+                found.arguments[name] = of_hint(form.checkable[name], name, value)
+            elif name == form.keywords and form.others is not Any:
+                found.arguments[name] = {each: of_hint(form.others, each, value[each]) for each in value}
         return found
 
     def check_names(self, known: Sequence[str], given: Iterable[str], whose: str) -> None:
@@ -232,13 +247,58 @@ def _stand_in(cls: type) -> _StandIn:
     return made
 
 
+class _Form:
+    """What the parameters of a function take.
+
+    Attributes:
+        parameters: by name.
+        signature: of those after the first one.
+        free: names of ``*args`` and ``**kwargs``.
+        hints: type hints, without those with a name that only a type checker imports.
+        keywords: the name of ``**kwargs``; empty if there are none.
+        others: their hint.
+    """
+
+    def __init__(self, call: Callable[..., Any]) -> None:
+        whole = inspect.signature(call)
+        each = list(whole.parameters.values())
+        self.parameters = dict(whole.parameters)
+        self.signature = whole.replace(parameters=each[1:])
+        self.free = {one.name for one in each if one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD)}
+        self.hints = _hints_of(call)
+        self.keywords = next((one.name for one in each if one.kind is one.VAR_KEYWORD), "")
+        self.others = self.hints.get(self.keywords, Any)
+
+    @cached_property
+    def checkable(self) -> dict[str, Any]:
+        """The hints of the parameters after the first one that plain data can be checked by."""
+        own = [name for name in self.signature.parameters if name in self.hints and name not in self.free]
+        return {name: self.hints[name] for name in own if _is_checkable(self.hints[name])}
+
+
+@lru_cache(maxsize=4096)
+def _form_of(call: Callable[..., Any]) -> _Form:
+    return _Form(call)
+
+
 def options_of(call: Callable[..., Any], skip: int = 1) -> list[str]:
     """Names of the options of a function, which come after its first parameters."""
-    return [each.name for each in _parameters(call)[skip:] if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)]
+    form = _form_of(call)
+    return [name for name in list(form.parameters)[skip:] if name not in form.free]
 
 
 def hints_of(call: Callable[..., Any]) -> dict[str, Any]:
     """Type hints of a function, without those with a name that only a type checker imports."""
+    return _form_of(call).hints
+
+
+@lru_cache(maxsize=4096)
+def signature_of(call: Callable[..., Any]) -> inspect.Signature:
+    """The parameters of a function after the first one."""
+    return _form_of(call).signature
+
+
+def _hints_of(call: Callable[..., Any]) -> dict[str, Any]:
     try:
         return get_type_hints(call)
     except NameError:
@@ -264,18 +324,7 @@ class Checked(ABCMeta):
     @property
     def __signature__(cls) -> inspect.Signature:
         """That of the constructor, for ``help``, editors and pages, which would show that of this class."""
-        signature = inspect.signature(cls.__init__)  # type: ignore[misc]
-        return signature.replace(parameters=list(signature.parameters.values())[1:])
-
-
-@cache
-def _checked_by(call: Callable[..., Any]) -> tuple[inspect.Signature, dict[str, Any]]:
-    """The parameters after the first one, and those hints that plain data can be checked by."""
-    signature = inspect.signature(call)
-    own = list(signature.parameters.values())[1:]
-    free = {each.name for each in own if each.kind in (each.VAR_POSITIONAL, each.VAR_KEYWORD)}
-    hints = {name: hint for name, hint in hints_of(call).items() if name not in free and _is_checkable(hint)}
-    return signature.replace(parameters=own), hints
+        return signature_of(cls.__init__)  # type: ignore[misc]
 
 
 def _is_checkable(hint: Any) -> bool:
@@ -294,10 +343,6 @@ def _of_python(value: Any) -> Any:
         return type(value)(map(_of_python, value))
     number = isinstance(value, Number) or type(value).__name__ in ("bool", "bool_")
     return value.item() if number and type(value).__module__ == "numpy" else value
-
-
-def _parameters(call: Callable[..., Any]) -> list[inspect.Parameter]:
-    return list(inspect.signature(call).parameters.values())
 
 
 def _dotted(path: str, key: Any) -> str:

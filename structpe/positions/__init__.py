@@ -2,7 +2,7 @@
 
 A family is a file (``rotary``, ``buckets``, ``trees``, ...): what its models share, then each of them. The registry
 finds the models. What several families share is in files of its own: ``base``, ``tables``, ``checks``, ``sinusoids``,
-``places``, ``offsets``, ``networks``, ``spectra``, ``path_attention`` and ``block``.
+``places``, ``networks``, ``spectra``, ``path_labels`` and ``block``.
 
 Every class of the registry can be imported from here: ``from structpe.positions import T5``.
 """

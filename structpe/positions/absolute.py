@@ -1,9 +1,14 @@
-"""Learned vectors or scalars of absolute places, and of segments and languages."""
+"""Learned vectors or scalars of absolute places, and of segments and languages.
+
+Places, segments and languages are rows of tables: an encoding that gives anything but whole numbers from 0 is refused,
+and so is a batch with a number beyond a table.
+"""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
+from functools import partial
 from typing import TypeAlias
 
 import torch
@@ -17,13 +22,12 @@ from structpe.encodings.order import Order
 from structpe.errors import PositionError, needing
 from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.positions.checks import holds, indices, numbers, of_arity, of_whole
-from structpe.positions.places import Places, PlacesModel, at_places
-from structpe.positions.tables import Sharing, Table
+from structpe.positions.places import PlaceRows, PlacesModel, UnitModel, at_places, beyond
+from structpe.positions.tables import BOUND, Sharing, Table
 from structpe.terms import Factor, Lookup, Terms
 
 __all__ = [
     "FLOATER",
-    "AbsScalar",
     "ConvolutionField",
     "DufterAbsolute",
     "FLOATERConvolution",
@@ -37,12 +41,14 @@ __all__ = [
     "Reformer",
     "SegmentBias",
     "SegmentInput",
+    "SegmentModel",
     "Trail",
-    "check",
-    "checked",
     "places_on",
     "solve",
 ]
+
+AT_INPUT = partial(Cells, "A", "APE", True, False, False)
+"""Absolute, learned, added to the input once, bound; takes the formula of parameters."""
 
 
 class NoPE(PositionModel, name="nope"):
@@ -50,12 +56,9 @@ class NoPE(PositionModel, name="nope"):
 
     x_t and s_ij as they are.
 
-    In a decoder the causal mask is not symmetric, so that several layers can learn to count: this is the only position
+    In a decoder the causal mask is not symmetric, so several layers can learn to count: this is the only position
     information, and the mask is not part of this model. (Kazemnejad et al. 2023, section 5.) In an encoder units are a
     set. An empty sum of position models is the same; this one has a name.
-
-    Args:
-        dims: sizes of the Transformer.
     """
 
     spec = Spec(
@@ -78,78 +81,24 @@ class Learned(PositionModel, name="learned"):
     follow in BERT, belong to the embeddings.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: integers 0, 1, ... per unit.
-        length: t_max, number of positions.
+        max_length: t_max, number of positions.
 
     Raises:
-        PositionError: a batch has a position of ``length`` or more.
+        PositionError: a batch has a position of ``max_length`` or more.
     """
 
-    spec = Spec(
-        "devlin2019",
-        "sequence",
-        Cells("A", "APE", learnable=True, recurring=False, unbound=False, params="t*d"),
-        table1=Cells("A", "APE", learnable=True, recurring=False, unbound=False, params="t*d"),
-    )
+    spec = Spec("devlin2019", "sequence", AT_INPUT("t*d"), table1=AT_INPUT("t*d"))
 
-    def __init__(self, dims: Dims, encoding: Encoding = Order(), length: int = 512) -> None:
-        super().__init__(dims, [of_whole(self.name, encoding)], t=length)
-        self.table = nn.Parameter(torch.randn(length, dims.width) * 0.02)
+    def __init__(self, dims: Dims, encoding: Encoding = Order(), max_length: int = 512) -> None:
+        super().__init__(dims, [of_whole(self.name, encoding)], t=max_length)
+        self.table = nn.Parameter(torch.randn(max_length, dims.width) * 0.02)
 
     def inputs(self, x: Tensor, prepared: Positions) -> Tensor:
         places = indices(self.name, self.encodings[0], prepared.queries(self.encodings[0]))
         if holds((places >= len(self.table)).any()):
-            raise PositionError(
-                f"position model 'learned' has {len(self.table)} positions, this batch needs {int(places.max()) + 1}; "
-                f"build it with a larger 'length', or choose an unbound model"
-            )
+            raise beyond(self.name, len(self.table), "positions", int(places.max()) + 1)
         return x + self.table[places]
-
-
-class AbsScalar(PlacesModel, name="abs-scalar"):
-    """A product of absolute places in the attention of each head, from one table (Chen et al. 2021, ABS-SCALAR).
-
-    s_ij += P[i] . P[j], outside the scale; P is a learned table (t_max, r) per head and layer.
-
-    (Chen et al. 2021, the first version of their paper, section 2.4, eq. 7; no code by the authors is known.) The term
-    is symmetric, so that it does not distinguish "ahead" and "behind", and the product of a place with itself is never
-    negative. The published version has two tables instead: ``diet-abs``. The S of eq. 7, the attention among segments,
-    is ``segment-bias``.
-
-    Args:
-        dims: sizes of the Transformer.
-        encoding: integers 0, 1, ... per unit.
-        length: t_max, number of positions.
-        rank: r; None for the width of a head, as in the paper.
-        sharing: ``none`` as in the paper.
-
-    Raises:
-        PositionError: a batch has a position of ``length`` or more.
-    """
-
-    spec = Spec(
-        "chen2021demystifying",
-        "sequence",
-        Cells("A", "MAM", learnable=True, recurring=True, unbound=False, params="t*r*copies"),
-    )
-
-    def __init__(
-        self,
-        dims: Dims,
-        encoding: Encoding = Order(),
-        length: int = 512,
-        rank: int | None = None,
-        sharing: Sharing = "none",
-    ) -> None:
-        width = dims.head if rank is None else rank
-        super().__init__(dims, encoding, length, t=length, r=width, copies=Table.copies(sharing, dims))
-        self.table = Table(dims, length, sharing, width)
-
-    def terms(self, prepared: Places, site: Site) -> Terms:
-        table = self.table.at(site.layer)
-        left, right = (at_places(table, of, self.dims.heads) for of in (prepared.queries, prepared.keys))
-        return Terms(factors=(Factor(left, right),))
 
 
 class DufterAbsolute(PlacesModel, name="dufter-abs"):
@@ -161,34 +110,27 @@ class DufterAbsolute(PlacesModel, name="dufter-abs"):
     number is added after the scale. That code has one head; here each head has its own P, unless shared.
 
     Args:
-        dims: sizes of the Transformer.
-        encoding: integers 0, 1, ... per unit.
-        length: n, number of places.
+        max_length: n, number of places.
         sharing: which layers and heads have the same P.
-
-    Raises:
-        PositionError: a batch has a place of ``length`` or more, or the encoding gives a vector per unit.
     """
 
     spec = Spec(
         "dufter2020", "sequence", Cells("A", "MAM", learnable=True, recurring=True, unbound=False, params="n*n*copies")
     )
 
-    def __init__(self, dims: Dims, encoding: Encoding = Order(), length: int = 128, sharing: Sharing = "none") -> None:
-        super().__init__(dims, encoding, length, n=length, copies=Table.copies(sharing, dims))
-        self.table = Table(dims, length * length, sharing)
-        nn.init.normal_(self.table.weight, std=length**-0.5)
+    def __init__(
+        self, dims: Dims, encoding: Encoding = Order(), max_length: int = 128, sharing: Sharing = "none"
+    ) -> None:
+        super().__init__(dims, encoding, max_length, n=max_length, copies=Table.copies(sharing, dims))
+        self.table = Table(dims, max_length * max_length, sharing)
+        nn.init.normal_(self.table.weight, std=max_length**-0.5)
 
-    def terms(self, prepared: Places, site: Site) -> Terms:
-        of_pairs = self.table.at(site.layer).view(self.length, self.length, -1)
-        return Terms(bias=(_chosen(of_pairs, prepared.queries, prepared.keys),))
-
-
-def _chosen(of_pairs: Tensor, queries: Tensor | slice, keys: Tensor | slice) -> Tensor:
-    """(b or 1, h or 1, n, m) from (n, n, h or 1)."""
-    if isinstance(queries, slice) or isinstance(keys, slice):
-        return of_pairs[queries, keys].permute(2, 0, 1)[None]
-    return torch.movedim(of_pairs[queries[:, :, None], keys[:, None]], 3, 1)
+    def terms(self, prepared: PlaceRows, site: Site) -> Terms:
+        of_pairs = self.table.at(site.layer).view(self.max_length, self.max_length, -1)
+        queries, keys = prepared.queries, prepared.keys
+        if isinstance(queries, slice) or isinstance(keys, slice):
+            return Terms(bias=(of_pairs[queries, keys].permute(2, 0, 1)[None],))
+        return Terms(bias=(of_pairs[queries[:, :, None], keys[:, None]].movedim(3, 1),))
 
 
 class Reformer(PositionModel, name="reformer"):
@@ -205,22 +147,21 @@ class Reformer(PositionModel, name="reformer"):
     as in its evaluation, and nothing is dropped.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: integers 0, 1, ... per unit.
         segments: m.
         length: n, units in a segment.
         slow: d_1; None for half of d, rounded down.
 
     Raises:
-        PositionError: there is no segment, no unit in a segment or no channel for either, or a batch has a position of
-            m n or more.
+        PositionError: there is no channel for the segment or for the place within it, or a batch has a position of m n
+            or more.
     """
 
     spec = Spec(
         "kitaev2020",
         "sequence",
-        Cells("A", "APE", learnable=True, recurring=False, unbound=False, params="m*d1 + n*(d - d1)"),
-        table1=Cells("A", "APE", learnable=True, recurring=False, unbound=False, params="(d - d1)*t/t1 + d1*t1"),
+        AT_INPUT("m*d1 + n*(d - d1)"),
+        table1=AT_INPUT("(d - d1)*t/t1 + d1*t1"),
         note="the same number under other names: the survey's d1 and t1 are those of the place within a segment",
     )
 
@@ -228,7 +169,7 @@ class Reformer(PositionModel, name="reformer"):
         self, dims: Dims, encoding: Encoding = Order(), segments: int = 16, length: int = 32, slow: int | None = None
     ) -> None:
         d1 = dims.width // 2 if slow is None else slow
-        if segments < 1 or length < 1 or not 0 < d1 < dims.width:
+        if not 0 < d1 < dims.width:
             raise PositionError(
                 f"position model 'reformer' is given {segments} segments of {length} units and {d1} of {dims.width} "
                 f"channels for the segment; give 1 or more of each, and leave some channels for the place within it"
@@ -255,22 +196,19 @@ class Language(PositionModel, name="language"):
 
     (Artetxe et al. 2020, language-specific position embeddings; survey, section 4.5. No code by the authors is known.)
     They train the table of one language with the model, then another for the next language while the model stays as it
-    is: which is a choice of the training, not of this model.
+    is: a choice of the training, not of this model.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: t, integers 0, 1, ... per unit.
         language: g, integers 0, 1, ... per unit; by default a feature of the nodes, and 0 if a node has none.
         languages: L.
-        length: t_max, number of positions.
+        max_length: t_max, number of positions.
 
     Raises:
-        PositionError: a batch has a position of ``length`` or more, or a language of ``languages`` or more.
+        PositionError: a batch has a position of ``max_length`` or more, or a language of ``languages`` or more.
     """
 
-    spec = Spec(
-        "artetxe2020", "sequence", Cells("A", "APE", learnable=True, recurring=False, unbound=False, params="L*t*d")
-    )
+    spec = Spec("artetxe2020", "sequence", AT_INPUT("L*t*d"))
 
     def __init__(
         self,
@@ -278,73 +216,64 @@ class Language(PositionModel, name="language"):
         encoding: Encoding = Order(),
         language: Encoding = Feature("language", missing=0),
         languages: int = 2,
-        length: int = 512,
+        max_length: int = 512,
     ) -> None:
         encodings = [of_whole(self.name, encoding), of_whole(self.name, language)]
-        super().__init__(dims, encodings, L=languages, t=length)
-        self.tables = nn.Parameter(torch.randn(languages, length, dims.width) * 0.02)
+        super().__init__(dims, encodings, L=languages, t=max_length)
+        self.tables = nn.Parameter(torch.randn(languages, max_length, dims.width) * 0.02)
 
     def inputs(self, x: Tensor, prepared: Positions) -> Tensor:
         places, languages = (numbers(self.name, e, prepared.queries(e)) for e in self.encodings)
-        for given, known, what in ((languages, len(self.tables), "language"), (places, self.tables.shape[1], "length")):
+        sizes = self.tables.shape
+        for given, known, option in ((languages, sizes[0], "languages"), (places, sizes[1], "max_length")):
             if holds(((given < 0) | (given >= known)).any()):
                 raise PositionError(
-                    f"position model 'language' has {len(self.tables)} languages of {self.tables.shape[1]} positions, "
-                    f"this batch needs {int(given.min())}..{int(given.max())}; build it with a larger "
-                    f"{'languages' if what == 'language' else 'length'!r}"
+                    f"position model 'language' has {sizes[0]} languages of {sizes[1]} positions, this batch needs "
+                    f"{int(given.min())}..{int(given.max())}; build it with a larger {option!r}"
                 )
         return x + self.tables[languages, places]
 
 
-def check(model: str, encoding: Encoding, segments: int) -> Encoding:
-    """The encoding, which must fit a model with so many segments.
+class SegmentModel(PositionModel):
+    """A model of the segment of each unit. Padding counts as segment 0.
+
+    Args:
+        encoding: integers 0, 1, ... per unit; by default the feature "segment" of the nodes, 0 if a node has none.
+        segments: c.
 
     Raises:
-        PositionError: the number of segments is below 1, or the encoding is of pairs.
+        PositionError: a batch has a segment of ``segments`` or more, or segments are not integers.
     """
-    if segments < 1:
-        raise PositionError(f"position model {model!r} needs 1 segment or more; given are {segments}")
-    return of_arity(model, encoding, 1)
 
+    def __init__(self, dims: Dims, encoding: Encoding = Feature("segment", missing=0), segments: int = 2) -> None:
+        super().__init__(dims, [of_arity(self.name, encoding, 1)], c=segments)
 
-def checked(model: str, encoding: Encoding, of_units: Tensor, segments: int) -> Tensor:
-    """(b, n) the segment of each unit.
-
-    Raises:
-        PositionError: these are no integers 0, 1, ... below the number of segments.
-    """
-    values = numbers(model, encoding, of_units)
-    if values.is_floating_point():
-        raise PositionError(
-            f"position model {model!r} needs an integer per unit, the number of its segment; {encoding!r} gives "
-            f"{values.dtype} numbers; give the structures features of integers"
-        )
-    if torch.compiler.is_compiling():  # no number may be looked at while a graph is traced
+    def segments(self, of_units: Tensor) -> Tensor:
+        """(b, n) the segment of each unit, checked."""
+        values, count = numbers(self.name, self.encodings[0], of_units), self.sizes["c"]
+        if values.is_floating_point():
+            raise PositionError(
+                f"position model {self.name!r} needs an integer per unit, the number of its segment; "
+                f"{self.encodings[0]!r} gives {values.dtype} numbers; give the structures features of integers"
+            )
+        if torch.compiler.is_compiling():  # no number may be looked at while a graph is traced
+            return values
+        least, most = int(values.min()), int(values.max())
+        if least < 0 or most >= count:
+            raise PositionError(
+                f"position model {self.name!r} has segments 0..{count - 1}, this batch has {least}..{most}; "
+                f"number them from 0, and build it with 'segments' {most + 1} or more"
+            )
         return values
-    least, most = int(values.min()), int(values.max())
-    if least < 0 or most >= segments:
-        raise PositionError(
-            f"position model {model!r} has segments 0..{segments - 1}, this batch has {least}..{most}; "
-            f"number them from 0, and build it with 'segments' {most + 1} or more"
-        )
-    return values
 
 
-class SegmentInput(PositionModel, name="segment-input"):
+class SegmentInput(SegmentModel, name="segment-input"):
     """Segments as learned vectors added to the units (Devlin et al. 2019).
 
     x_i + E[S(i)]: E is a learned table (c, d), S(i) the segment of unit i, c the number of segments.
 
     (Devlin et al. 2019, section 3, "input representation".) It starts from N(0, 0.02), as in BERT. Chen et al. 2021
     compare it with attention among segments, ``segment-bias``. Padding counts as segment 0.
-
-    Args:
-        dims: sizes of the Transformer.
-        encoding: integers 0, 1, ... per unit; by default the feature "segment" of the nodes, 0 if a node has none.
-        segments: c.
-
-    Raises:
-        PositionError: a batch has a segment of ``segments`` or more, or segments are no integers.
     """
 
     spec = Spec(
@@ -352,15 +281,14 @@ class SegmentInput(PositionModel, name="segment-input"):
     )
 
     def __init__(self, dims: Dims, encoding: Encoding = Feature("segment", missing=0), segments: int = 2) -> None:
-        super().__init__(dims, [check(self.name, encoding, segments)], c=segments)
+        super().__init__(dims, encoding, segments)
         self.table = nn.Parameter(torch.randn(segments, dims.width) * 0.02)
 
     def inputs(self, x: Tensor, prepared: Positions) -> Tensor:
-        of_units = prepared.queries(self.encodings[0])
-        return x + self.table[checked(self.name, self.encodings[0], of_units, len(self.table))]
+        return x + self.table[self.segments(prepared.queries(self.encodings[0]))]
 
 
-class SegmentBias(PositionModel, name="segment-bias"):
+class SegmentBias(SegmentModel, name="segment-bias"):
     """Attention among segments, as a scalar per pair of them (Chen et al. 2021).
 
     s_ij += E_S[S(i), S(j)], outside the scale: a learned table (c, c) per head and layer, c segments.
@@ -375,18 +303,10 @@ class SegmentBias(PositionModel, name="segment-bias"):
     matrix of pairs. Padding counts as segment 0.
 
     Args:
-        dims: sizes of the Transformer.
-        encoding: integers 0, 1, ... per unit; by default the feature "segment" of the nodes, 0 if a node has none.
-        segments: c.
         sharing: ``none`` as in the paper.
-
-    Raises:
-        PositionError: a batch has a segment of ``segments`` or more, or segments are no integers.
     """
 
-    spec = Spec(
-        "chen2021", "sequence", Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="c*c*copies")
-    )
+    spec = Spec("chen2021", "sequence", BOUND("c*c*copies"))
 
     def __init__(
         self,
@@ -395,14 +315,14 @@ class SegmentBias(PositionModel, name="segment-bias"):
         segments: int = 2,
         sharing: Sharing = "none",
     ) -> None:
-        super().__init__(dims, [check(self.name, encoding, segments)], c=segments, copies=Table.copies(sharing, dims))
-        self.segments = segments
+        super().__init__(dims, encoding, segments)
+        self.sizes = {"c": segments, "copies": Table.copies(sharing, dims)}
         self.table = Table(dims, segments, sharing, width=segments)
 
     def prepare(self, positions: Positions) -> tuple[Tensor, Tensor]:
         """The segments of the queries (b, n), and those of the keys as unit vectors (b, m, c)."""
-        of_keys = checked(self.name, self.encodings[0], positions[self.encodings[0]], self.segments)
-        return positions.queries(self.encodings[0]), functional.one_hot(of_keys, self.segments)
+        of_keys = self.segments(positions[self.encodings[0]])
+        return positions.queries(self.encodings[0]), functional.one_hot(of_keys, self.sizes["c"])
 
     def terms(self, prepared: tuple[Tensor, Tensor], site: Site) -> Terms:
         of_queries, of_keys = prepared
@@ -413,6 +333,8 @@ class SegmentBias(PositionModel, name="segment-bias"):
 
 Field: TypeAlias = Callable[[Tensor, Tensor], Tensor]
 """h: (t (), p) -> dp/dt, of the shape of p (..., l, d)."""
+TIMES = "how far its path through the places is followed depends on the batch"
+"""Why a compiler does not trace these models."""
 
 
 class LinearField(nn.Module):
@@ -420,17 +342,20 @@ class LinearField(nn.Module):
 
     def __init__(self, width: int) -> None:
         super().__init__()
-        self.layers = nn.ModuleList(nn.Linear(width + 1, width) for _ in range(2))
-        for layer in self._each():
+        layers = [nn.Linear(width + 1, width) for _ in range(2)]
+        for layer in layers:
             nn.init.xavier_normal_(layer.weight)
             nn.init.zeros_(layer.bias)
+        self.layers = nn.ModuleList(layers)
 
     def forward(self, t: Tensor, p: Tensor) -> Tensor:
-        first, second = self._each()
-        return _affine(second, t, functional.relu(_affine(first, t, p)))
+        return _affine(self.layers[1], t, functional.relu(_affine(self.layers[0], t, p)))
 
-    def _each(self) -> list[nn.Linear]:
-        return [layer for layer in self.layers if isinstance(layer, nn.Linear)]
+
+def _affine(layer: nn.Module, t: Tensor, x: Tensor) -> Tensor:
+    """W [x; t] + c, without concatenating t with each x."""
+    weight, bias = (each.to(x.dtype) for each in layer.parameters())
+    return functional.linear(x, weight[:, :-1], bias + t * weight[:, -1])
 
 
 class ConvolutionField(nn.Module):
@@ -456,9 +381,14 @@ class ConvolutionField(nn.Module):
 
     def forward(self, t: Tensor, p: Tensor) -> Tensor:
         # Weights follow the dtype of p, which is not theirs in half precision.
-        down, up = ((part.weight.to(p.dtype), _cast(part.bias, p)) for part in (self.down, self.up))
-        hidden = functional.selu(functional.conv1d(_with_time(t, p), *down, stride=2, padding=2))
-        return functional.conv_transpose1d(_with_time(t, hidden), *up, stride=2, padding=2, output_padding=1)
+        down, up = ([each.to(p.dtype) for each in part.parameters()] for part in (self.down, self.up))
+        hidden = functional.selu(functional.conv1d(_with_time(t, p), down[0], down[1], stride=2, padding=2))
+        signal = _with_time(t, hidden)
+        return functional.conv_transpose1d(signal, up[0], up[1], stride=2, padding=2, output_padding=1)
+
+
+def _with_time(t: Tensor, p: Tensor) -> Tensor:
+    return torch.cat([p, t.to(p.dtype).expand(*p.shape[:-2], 1, p.shape[-1])], dim=-2)
 
 
 class Trail:
@@ -490,8 +420,8 @@ def solve(field: Field, start: Tensor, count: int, step: float = 0.01, parts: in
     """(count, *start) p(0), p(step), ... by torchdiffeq's Runge-Kutta of order 4 (3/8 rule), ``parts`` steps for each.
 
     float32 at least. Gradients are those of the computed path itself; the states between two outputs are computed again
-    in the backward pass, so that memory grows with ``count`` only. (The authors solve an adjoint equation instead,
-    whose gradients differ by the error of the method.)
+    in the backward pass: memory grows with ``count`` only. (The authors solve an adjoint equation instead, whose
+    gradients differ by the error of the method.)
 
     Args:
         field: h.
@@ -510,11 +440,19 @@ def solve(field: Field, start: Tensor, count: int, step: float = 0.01, parts: in
     return torch.stack(states)
 
 
+def _advance(field: Field, p: Tensor, t: float, h: float, parts: int) -> Tensor:
+    with needing("torchdiffeq", "ode"):
+        from torchdiffeq import odeint
+    times = torch.linspace(t, t + parts * h, parts + 1, dtype=p.dtype, device=p.device)
+    reached: Tensor = odeint(field, p, times[[0, -1]], method="rk4", options={"grid_constructor": lambda *_: times})
+    return reached[-1]
+
+
 def places_on(model: str, places: Tensor) -> int:
     """How many places 0, 1, ... there must be for these.
 
     Raises:
-        PositionError: they are no integers, or some are negative.
+        PositionError: they are not integers, or some are negative.
     """
     if places.is_floating_point() or int(places.min()) < 0:
         raise PositionError(
@@ -524,38 +462,18 @@ def places_on(model: str, places: Tensor) -> int:
     return int(places.max()) + 1
 
 
-def _advance(field: Field, p: Tensor, t: float, h: float, parts: int) -> Tensor:
-    times = torch.linspace(t, t + parts * h, parts + 1, dtype=p.dtype, device=p.device)
-    reached: Tensor = _odeint()(field, p, times[[0, -1]], method="rk4", options={"grid_constructor": lambda *_: times})
-    return reached[-1]
+class FloaterModel(UnitModel):
+    """q_t + p_q(t), k_t + p_k(t), v_t + p_v(t) in every layer, p the path of a differential equation.
 
+    Args:
+        encoding: integers 0, 1, ... per unit.
 
-def _odeint() -> Callable[..., Tensor]:
-    with needing("torchdiffeq", "ode"):
-        from torchdiffeq import odeint
-    integrate: Callable[..., Tensor] = odeint
-    return integrate
-
-
-def _affine(layer: nn.Linear, t: Tensor, x: Tensor) -> Tensor:
-    """W [x; t] + c, without concatenating t with each x."""
-    weight, bias = layer.weight.to(x.dtype), layer.bias.to(x.dtype)
-    return functional.linear(x, weight[:, :-1], bias + t * weight[:, -1])
-
-
-def _with_time(t: Tensor, p: Tensor) -> Tensor:
-    return torch.cat([p, t.to(p.dtype).expand(*p.shape[:-2], 1, p.shape[-1])], dim=-2)
-
-
-def _cast(bias: Tensor | None, p: Tensor) -> Tensor | None:
-    return None if bias is None else bias.to(p.dtype)
-
-
-class FloaterModel(PositionModel):
-    """q_t + p_q(t), k_t + p_k(t), v_t + p_v(t) in every layer, p the path of a differential equation."""
+    Raises:
+        PositionError: a batch has other numbers.
+    """
 
     def __init__(self, dims: Dims, encoding: Encoding = Order()) -> None:
-        super().__init__(dims, [of_arity(self.name, encoding, 1)])
+        super().__init__(dims, encoding)
         self.start = nn.Parameter(nn.init.xavier_uniform_(torch.empty(3, dims.layers, dims.width)))
         self.field = self.new_field()
         self.trail = Trail()
@@ -566,32 +484,19 @@ class FloaterModel(PositionModel):
 
     def prepare(self, positions: Positions) -> tuple[Tensor, Tensor, Tensor]:
         """The path (T, 3, l, d), and the places of queries (b, n) and keys (b, m)."""
-        keys = numbers(self.name, self.encodings[0], positions[self.encodings[0]])
-        path = self.trail.follow(self.field, self.start, places_on(self.name, keys))
-        return path, positions.queries(self.encodings[0]), keys
+        queries, keys = self.places(positions)
+        return self.trail.follow(self.field, self.start, places_on(self.name, keys)), queries, keys
 
     def terms(self, prepared: tuple[Tensor, Tensor, Tensor], site: Site) -> Terms:
         path, of_queries, of_keys = prepared
         q, k, v = path[:, :, site.layer].unbind(1)
-        v = v.to(self.start.dtype)
-        return _added(self.dims, q[of_queries], k[of_keys], v[of_keys])
+        a, b = (x.unflatten(-1, (self.dims.heads, -1)).transpose(1, 2) for x in (q[of_queries], k[of_keys]))
 
+        def shift(q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
+            return q + a.to(q.dtype), k + b.to(k.dtype)
 
-def _added(dims: Dims, queries: Tensor, keys: Tensor, values: Tensor) -> Terms:
-    """q_i + a_i, k_j + b_j and v_j + c_j.
-
-    Args:
-        dims: sizes of the Transformer.
-        queries: (b, n, d) the a.
-        keys: (b, m, d) the b.
-        values: (b, m, d) the c.
-    """
-    a, b = (x.view(*x.shape[:2], dims.heads, dims.head).transpose(1, 2) for x in (queries, keys))
-
-    def shift(q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
-        return q + a.to(q.dtype), k + b.to(k.dtype)
-
-    return Terms(maps=(shift,), value=(_per_key(dims, values, queries.shape[1]),))
+        values = v.to(self.start.dtype)[of_keys]
+        return Terms(maps=(shift,), value=(_per_key(self.dims, values, of_queries.shape[1]),))
 
 
 def _per_key(dims: Dims, values: Tensor, n: int) -> Lookup:
@@ -617,13 +522,6 @@ class FLOATER(FloaterModel, name="floater"):
     batch, up to its farthest place, and kept only if no gradients are needed: training evaluates h 20 times per place.
     Queries and keys are shifted by one of ``Terms.maps``, which does not commute with rotations: do not add it to
     ``rotary``.
-
-    Args:
-        dims: sizes of the Transformer.
-        encoding: integers 0, 1, ... per unit.
-
-    Raises:
-        PositionError: the encoding gives something else.
     """
 
     spec = Spec(
@@ -632,15 +530,15 @@ class FLOATER(FloaterModel, name="floater"):
         Cells("A", "MAM", learnable=True, recurring=True, unbound=True, params="3*l*d + 2*d*(d + 2)"),
         table1=Cells("A", "APE", learnable=True, recurring=True, unbound=True, params="0"),
         note="Table 1, '0 or more', has the paper's form at the input; the code adds to queries, keys and values",
-        not_compiled="how far its path through the places is followed depends on the batch",
-        not_exported="how far its path through the places is followed depends on the batch",
+        not_compiled=TIMES,
+        not_exported=TIMES,
     )
 
     def new_field(self) -> nn.Module:
         return LinearField(self.dims.width)
 
 
-class FLOATERInput(PositionModel, name="floater-input"):
+class FLOATERInput(UnitModel, name="floater-input"):
     """Positions at the input of each layer from a differential equation (Liu et al. 2020; survey, eq. 6).
 
     x_t + p_l(t) before layer l, p_l(t) (d) from dp/dt = h(t, p) and a learned p_l(0).
@@ -652,12 +550,11 @@ class FLOATERInput(PositionModel, name="floater-input"):
     rule) in five steps for each place.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: integers 0, 1, ... per unit.
         layers: n, how many layers, from the first, are given positions; None for all.
 
     Raises:
-        PositionError: the encoding gives something else, or there are not as many layers.
+        PositionError: a batch has other numbers, or there are not as many layers.
     """
 
     spec = Spec(
@@ -666,25 +563,26 @@ class FLOATERInput(PositionModel, name="floater-input"):
         Cells("A", "APE", learnable=True, recurring=True, unbound=True, params="n*d + 2*d*(d + 2)"),
         table1=Cells("A", "APE", learnable=True, recurring=True, unbound=True, params="0"),
         note="Table 1 has '0 or more' parameters, as any function may be taken for h",
-        not_compiled="how far its path through the places is followed depends on the batch",
-        not_exported="how far its path through the places is followed depends on the batch",
+        not_compiled=TIMES,
+        not_exported=TIMES,
     )
 
     def __init__(self, dims: Dims, encoding: Encoding = Order(), layers: int | None = None) -> None:
+        super().__init__(dims, encoding)
         count = dims.layers if layers is None else layers
         if not 1 <= count <= dims.layers:
             raise PositionError(
                 f"position model 'floater-input' adds positions at {count} of {dims.layers} layers; give a "
                 f"number from 1 to {dims.layers}, or None for all"
             )
-        super().__init__(dims, [of_arity(self.name, encoding, 1)], n=count)
+        self.sizes = {"n": count}
         self.start = nn.Parameter(nn.init.xavier_uniform_(torch.empty(count, dims.width)))
         self.field = LinearField(dims.width)
         self.trail = Trail()
 
     def prepare(self, positions: Positions) -> tuple[Tensor, Tensor]:
         """The path (T, l, d), and the places of the queries (b, n)."""
-        places = numbers(self.name, self.encodings[0], positions.queries(self.encodings[0]))
+        places, _ = self.places(positions)
         return self.trail.follow(self.field, self.start, places_on(self.name, places)), places
 
     def layer(self, x: Tensor, prepared: tuple[Tensor, Tensor], site: Site) -> Tensor:
@@ -700,14 +598,7 @@ class FLOATERConvolution(FloaterModel, name="floater-convolution"):
     q_t + p_q(t), k_t + p_k(t), v_t + p_v(t) in every layer, p (3, l, d) by dp/dt = h(t, p) from a learned p(0), and
     h(t, p) = C_2 * [selu(C_1 * [p; t]); t]: C_1 (2l, l + 1, 5) halves the length d of the signal, C_2 (2l + 1, l, 5)
     doubles it again; the time t is one more channel; both have biases. (Liu et al. 2020: in the authors' code, which
-    does not use it by default.) All else is as in ``floater``.
-
-    Args:
-        dims: sizes of the Transformer.
-        encoding: integers 0, 1, ... per unit.
-
-    Raises:
-        PositionError: the encoding gives something else, or the width is odd.
+    does not use it by default.) All else is as in ``floater``. The width must be even.
     """
 
     spec = Spec(
@@ -715,8 +606,8 @@ class FLOATERConvolution(FloaterModel, name="floater-convolution"):
         "sequence",
         Cells("A", "MAM", learnable=True, recurring=True, unbound=True, params="3*l*d + 5*l*(4*l + 3) + 3*l"),
         note="not in Table 1, which has the paper's form at the input",
-        not_compiled="how far its path through the places is followed depends on the batch",
-        not_exported="how far its path through the places is followed depends on the batch",
+        not_compiled=TIMES,
+        not_exported=TIMES,
     )
 
     def new_field(self) -> nn.Module:

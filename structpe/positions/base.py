@@ -32,7 +32,7 @@ from torch import Tensor, nn
 from structpe.encodings.base import Encoding, builder, check_fields, check_hashable, check_largest
 from structpe.errors import PositionError
 from structpe.plain.bounds import HEADS, LAYERS, WIDTH
-from structpe.plain.typed import Builder, Checked
+from structpe.plain.typed import Builder, Checked, signature_of
 from structpe.positions.batch import Positions
 from structpe.precision import exactly
 from structpe.registry import Registry
@@ -251,7 +251,7 @@ _LARGEST_SIZE, _LARGEST_SEED = (1 << 31) - 1, (1 << 63) - 1
 
 
 def check_numbers(model: str, parameters: Mapping[str, Parameter], given: Mapping[str, Any]) -> None:
-    """See to it that numbers are some that any model can do with.
+    """Check that numeric options are valid for every model.
 
     A whole number is a size: 1 or more, or 0 or more if 0 is the default, as of seeds. A real number is finite, and
     float32 can hold it; it is not negative unless its default is. ``base`` is above 1, as it is the factor by which the
@@ -266,6 +266,8 @@ def check_numbers(model: str, parameters: Mapping[str, Parameter], given: Mappin
         PositionError: a number is none of these.
     """
     for option, value in given.items():
+        if not isinstance(value, (int, float, tuple)) or isinstance(value, bool):
+            continue
         default = parameters[option].default if option in parameters else None
         if problem := _problem(option, default, value):
             raise PositionError(f"option {option!r} of position model {model!r} is {value!r}; {problem}")
@@ -274,22 +276,20 @@ def check_numbers(model: str, parameters: Mapping[str, Parameter], given: Mappin
 def _problem(option: str, default: Any, value: Any) -> str:
     """What must be given instead; nothing where all is well."""
     if isinstance(value, tuple):
-        return next(filter(None, (_of_real(each) for each in _numbers(value))), "")
-    if not _is_number(value):
-        return ""
-    most = _LARGEST_SEED if option == "seed" else _LARGEST_SIZE
-    if isinstance(value, int) and value > most:
+        return next(filter(None, map(_of_real, _floats(value))), "")
+    if isinstance(value, float):
+        if problem := _of_real(value):
+            return problem
+    elif value > (most := _LARGEST_SEED if option == "seed" else _LARGEST_SIZE):
         return f"give {most} at most"
-    if problem := _of_real(value):
-        return problem
     if option == "base" and value <= 1:
         return "give a number above 1"
     if option == "dropout" and not 0 <= value < 1:
         return "give a probability: 0 or more, and below 1"
-    negative = _is_number(default) and default < 0
+    known = isinstance(default, (int, float)) and not isinstance(default, bool)
     real = isinstance(default, float) or (default is None and isinstance(value, float))
-    least = 0 if (_is_number(default) and default == 0) or real else 1
-    if value < least and not negative:
+    least = 0 if (known and default == 0) or real else 1
+    if value < least and not (known and default < 0):
         return f"give {least} or more"
     return ""
 
@@ -297,22 +297,18 @@ def _problem(option: str, default: Any, value: Any) -> str:
 def _of_real(value: float) -> str:
     if not math.isfinite(value):
         return "give a finite number"
-    if value and not 1 / _LARGEST <= abs(value) <= _LARGEST and not isinstance(value, int):
+    if value and not 1 / _LARGEST <= abs(value) <= _LARGEST:
         return f"its magnitude must be between {1 / _LARGEST:g} and {_LARGEST:g}, or 0"
     return ""
 
 
-def _numbers(values: tuple[Any, ...]) -> Iterator[float]:
-    """Those of the items that are numbers, inner ones too."""
+def _floats(values: tuple[Any, ...]) -> Iterator[float]:
+    """Those of the items that are real numbers, inner ones too."""
     for each in values:
         if isinstance(each, tuple):
-            yield from _numbers(each)
-        elif _is_number(each):
+            yield from _floats(each)
+        elif isinstance(each, float):
             yield each
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 SLIPS = (AttributeError, TypeError, ValueError, LookupError, RuntimeError)
@@ -330,29 +326,12 @@ def guard(cls: type, kinds: Mapping[str, type], silent: Callable[[type, str], bo
         silent: whether a class inherits the default method of a name.
     """
     own = {name: method for name, method in vars(cls).items() if isfunction(method)}
-    if "__init__" in own:
-        setattr(cls, "__init__", _built(own["__init__"]))  # noqa: B010, mypy refuses the plain assignment
     if "prepare" in own:
-        setattr(cls, "prepare", _preparing(exactly(own["prepare"])))  # noqa: B010
+        setattr(cls, "prepare", _preparing(exactly(own["prepare"])))  # noqa: B010, mypy refuses the plain assignment
     for site, kind in kinds.items():
         if site in own:
             method = exactly(own[site]) if site == "terms" else own[site]
             setattr(cls, site, _asked(site, method, kind, silent))
-
-
-def _built(init: Callable[..., None]) -> Callable[..., None]:
-    @wraps(init)
-    def whole(self: Any, *given: Any, **named: Any) -> None:
-        try:
-            init(self, *given, **named)
-        except AttributeError as error:
-            if "dims" in vars(self):
-                raise
-            raise PositionError(_not_begun(self)) from error
-        if "dims" not in vars(self):
-            raise PositionError(_not_begun(self))
-
-    return whole
 
 
 def _not_begun(model: Any) -> str:
@@ -463,7 +442,26 @@ def _inherits(model: type, name: str) -> bool:
     return getattr(model, name) is getattr(PositionModel, name)
 
 
-class PositionModel(nn.Module, metaclass=Checked):
+class _Model(Checked):
+    """The class of position models: their arguments are checked, and whether a constructor calls that of its base."""
+
+    def __call__(cls, *given: Any, **named: Any) -> Any:
+        """Check the arguments, and make a model."""
+        found = cls._bound(given, named)  # type: ignore[attr-defined]
+        kind: Any = cls
+        model = kind.__new__(kind, *found.args, **found.kwargs)
+        try:
+            kind.__init__(model, *found.args, **found.kwargs)
+        except AttributeError as error:
+            if "dims" in vars(model):
+                raise
+            raise PositionError(_not_begun(model)) from error
+        if "dims" not in vars(model):
+            raise PositionError(_not_begun(model))
+        return model
+
+
+class PositionModel(nn.Module, metaclass=_Model):
     """Represents positions. A subclass overrides the sites at which it acts; at the others it changes nothing.
 
     Args:
@@ -486,10 +484,10 @@ class PositionModel(nn.Module, metaclass=Checked):
         """Keep the options that the model is built with: done here, so that no subclass can forget one."""
         self = super().__new__(cls)
         # bind_partial, because copying and unpickling make the object first, without arguments, and fill it later.
-        signature = inspect.signature(cls.__init__)
-        bound = signature.bind_partial(self, *given, **named)
+        signature = signature_of(cls.__init__)
+        bound = signature.bind_partial(*given, **named)
         bound.apply_defaults()
-        options = {k: v for k, v in list(bound.arguments.items())[1:] if k != "dims"}
+        options = {k: v for k, v in bound.arguments.items() if k != "dims"}
         for free in [k for k in options if signature.parameters[k].kind is inspect.Parameter.VAR_KEYWORD]:
             options |= options.pop(free)
         check_numbers(getattr(cls, "name", cls.__name__), signature.parameters, options)
@@ -500,9 +498,8 @@ class PositionModel(nn.Module, metaclass=Checked):
     def _bound(cls, given: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """The arguments of the constructor, checked as plain data are."""
         whose = f"position model {cls.name!r}"
-        sizes = [*given[:1], *(options[name] for name in ("dims",) if name in options)]
-        if list(inspect.signature(cls.__init__).parameters)[1:2] == ["dims"] and sizes:
-            check_dims(sizes[0], whose)
+        if next(iter(signature_of(cls.__init__).parameters), "") == "dims" and (given or "dims" in options):
+            check_dims(given[0] if given else options["dims"], whose)
         found = builder(PositionError).bound(cls.__init__, given, options, whose)
         check_largest(PositionError, whose, found.arguments)
         return found

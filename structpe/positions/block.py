@@ -20,8 +20,7 @@ from structpe.positions.base import Dims, PositionModel, Site
 from structpe.positions.batch import Positions
 from structpe.positions.checks import numbers
 from structpe.precision import exactly, wide
-from structpe.quantities import Lookup
-from structpe.terms import Terms
+from structpe.terms import Lookup, Terms
 
 __all__ = [
     "LINKS",
@@ -30,9 +29,9 @@ __all__ = [
     "WITHIN_NODE",
     "Block",
     "CachedBlock",
+    "FactoredBlock",
     "ListedPairs",
     "allowed",
-    "factored",
     "joined",
     "links",
     "of_layers",
@@ -54,6 +53,9 @@ class Block(PositionModel, ABC):
         drops: whether its attention drops weights with the probability ``site.dropout``; if not, a layer refuses to
             have ``attention_dropout``.
         heads: whether the number of heads changes anything; if not, a stack refuses one.
+
+    Raises:
+        UnsupportedTerm: something other than which pairs attend is to act on attention.
     """
 
     drops: ClassVar[bool] = False
@@ -127,8 +129,8 @@ def without_heads(model: str, pairs: Tensor) -> Tensor:
     """
     if pairs.shape[1] > 1:
         raise UnsupportedTerm(
-            f"position model {model!r} has no heads, so that a mask for each of {pairs.shape[1]} heads does not fit; "
-            f"give one for all"
+            f"position model {model!r} has no heads: a mask for each of {pairs.shape[1]} heads does not fit; give "
+            f"one for all"
         )
     return pairs[:, 0]
 
@@ -141,19 +143,6 @@ def softmax(scores: Tensor, pairs: Tensor, dropped: float = 0.0, dim: int = -1) 
     # The lowest finite number, not -inf: a row of only -inf would give NaN, in its gradient too.
     weights = scores.masked_fill(~pairs, torch.finfo(scores.dtype).min).softmax(dim)
     return dropout(weights.masked_fill(~pairs, 0.0), dropped)
-
-
-def factored(scores: Tensor, factor: Tensor, v: Tensor, pairs: Tensor, dropped: float = 0.0) -> Tensor:
-    """(b, n, d) heads side by side of sum_j factor_ij softmax_j(scores_ij) v_j: rows do not sum to one any more.
-
-    Args:
-        scores: (b, h, n, m).
-        factor: (b or 1, h or 1, n, m).
-        v: (b, h, m, d/h).
-        pairs: (b or 1, h or 1, n, m) which attend.
-        dropped: as of :func:`softmax`.
-    """
-    return joined((softmax(scores, pairs, dropped) * factor).to(v.dtype) @ v)
 
 
 def split(x: Tensor, heads: int) -> Tensor:
@@ -178,11 +167,39 @@ def of_layers(dims: Dims, out: int, bias: bool = True, std: float | None = None)
     return made
 
 
+class FactoredBlock(Block, ABC):
+    """o_i = W_o sum_j factor_ij softmax_j(scores_ij) v_j + w_o: rows do not sum to 1 any more.
+
+    Attributes:
+        queries: of each layer, as the others: q, with bias; set by subclasses, by :func:`of_layers`.
+        keys: k.
+        values: v.
+        outs: W_o and w_o.
+    """
+
+    drops = True
+    queries: nn.ModuleList
+    keys: nn.ModuleList
+    values: nn.ModuleList
+    outs: nn.ModuleList
+
+    def attend(self, x: Tensor, prepared: Any, site: Site, terms: Terms) -> tuple[Tensor, Any]:
+        projections = (self.queries, self.keys, self.values)
+        q, k, v = (split(each[site.layer](x), self.dims.heads) for each in projections)
+        scores, factor = self.scored(q, k, prepared, site)
+        weights = softmax(scores, allowed(self.name, terms, x), site.dropout) * factor
+        out: Tensor = self.outs[site.layer](joined(weights.to(v.dtype) @ v))
+        return out, prepared
+
+    @abstractmethod
+    def scored(self, q: Tensor, k: Tensor, prepared: Any, site: Site) -> tuple[Tensor, Tensor]:
+        """(b, h, n, n) the scores, and (b or 1, h or 1, n, n) the factors, from q and k (b, h, n, d_h)."""
+
+
 class CachedBlock(Block, ABC):
     """Attention with projections of its own, over queries that are the last n of m keys.
 
     Args:
-        dims: sizes of the Transformer.
         encodings: the encodings that it needs.
         bias: whether its four projections have biases, as those of other layers have.
         sizes: see :class:`PositionModel`.

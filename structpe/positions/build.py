@@ -3,9 +3,9 @@
 ::
 
     "t5"                                                                    a model with its defaults
-    {"name": "t5", "buckets": 16, "encoding": "distance"}                   with options
+    {"name": "t5", "num_buckets": 16, "encoding": "distance"}               with options
     {"name": "t5", "encoding": {"name": "distance", "max_distance": 8}}            with an encoding that has options
-    ["sinusoidal", {"name": "graformer", "reach": 3}]                       several at once; [] is none at all
+    ["sinusoidal", {"name": "graformer", "max_distance": 3}]                several at once; [] is none at all
     {"name": "t5", "in_layers": [0, 1]}                                     in some layers only
     {"cycle": ["rotary", "rotary", "rotary", "nope"]}                       one for each layer, over and over
 """
@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 
 from torch import Tensor, nn
 
-from structpe.encodings.base import Encoding, as_encoding, options, split
+from structpe.encodings.base import Encoding, as_encoding, builder, check_hints, check_largest, split
 from structpe.errors import PositionError, reason_of
 from structpe.positions.base import MODELS, Dims, PositionModel, Site, Sources
 from structpe.positions.batch import Positions
@@ -286,14 +286,17 @@ def build(config: Config, dims: Dims) -> PositionModel:
     if isinstance(config, Mapping) and "in_layers" in config:
         return _sum([config], dims)
     name, given = split(config, "a position model", "a list of these", PositionError)
-    model = MODELS[name]
-    made = options(PositionError, f"position model {name!r}", model.__init__, given, 2)
+    model, whose = MODELS[name], f"position model {name!r}"
+    if given:
+        check_hints(PositionError, whose, model.__init__, given, 2)
+        check_largest(PositionError, whose, given)
+    builder(PositionError).check_options(model.__init__, given, whose, 2)
     try:
-        return model(dims, **made)
+        return model(dims, **given)
     except (RuntimeError, ValueError, TypeError, LookupError, ArithmeticError, MemoryError) as error:
         # What only the libraries below find out, such as that memory does not hold a table of so many rows.
         raise PositionError(
-            f"position model {name!r} cannot be built with {given} for {dims}: {reason_of(error)}; give other options"
+            f"{whose} cannot be built with {given} for {dims}: {reason_of(error)}; give other options"
         ) from error
 
 

@@ -24,27 +24,10 @@ from structpe.encodings.trees import Depth
 from structpe.errors import PositionError
 from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.positions.checks import holds, indices, of_whole
-from structpe.positions.path_attention import of_pairs
+from structpe.positions.path_labels import rows_of_pairs
 from structpe.terms import Lookup, Terms
 
-__all__ = [
-    "Cai",
-    "PathGRU",
-    "Trie",
-]
-
-
-@dataclass(frozen=True, eq=False)
-class Level:
-    """The beginnings of one length.
-
-    Attributes:
-        labels: the last label of each.
-        parents: which beginning of the level before each continues.
-    """
-
-    labels: Int[Tensor, " nodes"]
-    parents: Int[Tensor, " nodes"]
+__all__ = ["Cai", "PathGRU", "Trie"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,17 +35,17 @@ class Trie:
     """The distinct beginnings of paths; each is a node, those of one label first, then those of two, and so on.
 
     Attributes:
-        levels: the nodes of each length.
+        levels: of the nodes of each length their last labels, and which nodes of the level before they continue.
         nodes: (p, L) the node of the first t + 1 labels of each path; of no meaning after its end.
     """
 
-    levels: list[Level]
+    levels: list[tuple[Tensor, Tensor]]
     nodes: Int[Tensor, "p L"]
 
     @classmethod
     def of(cls, paths: Int[Tensor, "p L"]) -> Trie:
         """That of paths, -1 after their ends."""
-        # Sorted paths with a common beginning follow one another, so that a new beginning differs from the row before.
+        # Sorted paths with a common beginning follow one another: a new beginning differs from the row before.
         ordered, place = torch.unique(paths, dim=0, return_inverse=True)
         differs = (ordered[1:] != ordered[:-1]).cumsum(1) > 0
         new = torch.cat([torch.ones_like(ordered[:1], dtype=torch.bool), differs]) & (ordered >= 0)
@@ -70,7 +53,7 @@ class Trie:
         levels = []
         for t in range(paths.shape[1]):
             rows = new[:, t].nonzero()[:, 0]
-            levels.append(Level(ordered[rows, t], number[rows, max(t - 1, 0)]))
+            levels.append((ordered[rows, t], number[rows, max(t - 1, 0)]))
         sizes = new.sum(0)
         return cls(levels, (number + sizes.cumsum(0) - sizes)[place])
 
@@ -113,7 +96,10 @@ class PathGRU(nn.GRU):
             ("", begins, ends.gather(1, back)),
             ("_reverse", begins.gather(1, back), ends),
         ):
-            both = self._projected(forward, backward, direction)
+            # (N, 3 w) what beginnings, and ends, contribute to the gates of the upper layer.
+            weight, bias = self._of("ih", 1, direction)
+            of_forward, of_backward = weight.chunk(2, dim=1)
+            both = functional.linear(forward, of_forward, bias), functional.linear(backward, of_backward)
             last.append(self._upper(both, (first[order], second[order]), active, direction))
         return torch.cat(last, dim=1)[order.argsort()]
 
@@ -123,19 +109,13 @@ class PathGRU(nn.GRU):
         dropping = self.training and self.dropout > 0
         projected = table if dropping else functional.linear(table, weight, bias)
         states: list[Tensor] = []
-        for level in trie.levels:
-            entering = projected.index_select(0, level.labels)
+        for labels, parents in trie.levels:
+            entering = projected.index_select(0, labels)
             if dropping:
                 entering = functional.linear(self._dropped(entering), weight, bias)
-            before = states[-1].index_select(0, level.parents) if states else None
+            before = states[-1].index_select(0, parents) if states else None
             states.append(self._step(entering, before, 0, direction))
         return torch.cat(states)
-
-    def _projected(self, forward: Tensor, backward: Tensor, direction: str) -> tuple[Tensor, Tensor]:
-        """(N, 3 w) what beginnings, and ends, contribute to the gates of the upper layer."""
-        weight, bias = self._of("ih", 1, direction)
-        of_forward, of_backward = weight.chunk(2, dim=1)
-        return functional.linear(forward, of_forward, bias), functional.linear(backward, of_backward)
 
     def _upper(self, both: tuple[Tensor, Tensor], where: tuple[Tensor, Tensor], active: list[int], way: str) -> Tensor:
         """(p, w) the last states of paths, the longest first.
@@ -222,7 +202,6 @@ class Cai(PositionModel, name="cai"):
     their count of shortest paths has no limit, ours has ``encoding.paths``.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: paths of labels.
         depth: integers 0, 1, ... per unit.
         embedding: e.
@@ -325,8 +304,19 @@ def _means(r: Tensor, there: Tensor) -> Tensor:
 
 def _drawn(r: Tensor, paths: Lookup, number: Tensor, counts: Tensor) -> Lookup:
     """One path of its set for each pair, at random; ``number`` are the rows of r of all members, set by set."""
-    batch = torch.arange(len(paths.rows), device=counts.device)[:, None, None]
-    chosen = paths.rows[batch, paths.places()]
+    chosen = rows_of_pairs(paths)
     draw = torch.randint(1 << 62, chosen.shape, device=chosen.device) % counts[chosen]
     first = counts.cumsum(0) - counts
-    return of_pairs(r, number[first[chosen] + draw])
+    return _lookup(r, number[first[chosen] + draw])
+
+
+def _lookup(table: Tensor, which: Tensor) -> Lookup:
+    """The lookup x_ij = table[which_ij] for ``which`` (b, n, m): finds the rows that each structure uses."""
+    first = torch.arange(len(which), device=which.device) * len(table)  # a code for each structure and row
+    used, index = torch.unique(which + first[:, None, None], return_inverse=True)
+    start = torch.searchsorted(used, first)
+    structure = used // len(table)
+    place = torch.arange(len(used), device=used.device) - start[structure]
+    rows = used.new_zeros(len(which), int(place.max()) + 1)
+    rows[structure, place] = used % len(table)
+    return Lookup(table, rows, index - start[:, None, None])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -17,16 +17,11 @@ from structpe.errors import PositionError
 from structpe.positions import Cells, Dims, Positions, Site, Spec, build
 from structpe.positions.block import CachedBlock, ranks, softmax
 from structpe.positions.checks import of_arity
+from structpe.positions.tables import UNBOUND
 from structpe.precision import exactly, widened
-from structpe.terms import Lookup, SparsePairs
+from structpe.terms import Lookup
 
-__all__ = [
-    "DAPE",
-    "DAPEV2",
-    "KERPLE",
-    "Bias",
-    "ScoreModel",
-]
+__all__ = ["DAPE", "DAPEV2", "KERPLE", "Bias", "ScoreModel"]
 
 
 Bias: TypeAlias = str | dict[str, Any]
@@ -39,10 +34,12 @@ class ScoreModel(CachedBlock):
     """s + b + f(s, b) for the scaled scores s and the biases b of a position model; a variant defines f.
 
     Args:
-        dims: sizes of the Transformer.
-        bias: the position model that gives b.
+        bias: name of the position model that gives b, or a mapping with its options.
         encodings: further ones.
-        sizes: see :class:`PositionModel`.
+        hidden: w.
+
+    Raises:
+        PositionError: the other model does more than add a bias.
     """
 
     def __init__(self, dims: Dims, bias: Bias, encodings: Sequence[Encoding] = (), **sizes: int) -> None:
@@ -73,22 +70,19 @@ class ScoreModel(CachedBlock):
                 f"position model {self.name!r} corrects the bias of another; {self.inner.name!r} gives "
                 f"{', '.join(sorted(lost))} too"
             )
+        b, _, n, m = score.shape
         whole = torch.zeros_like(score)
         for each in terms.bias:
-            whole = whole + _dense(each, score)
+            if isinstance(each, Tensor):
+                whole = whole + each
+            else:
+                of_pairs = each.dense() if isinstance(each, Lookup) else each.dense(b, n, m)
+                whole = whole + of_pairs.movedim(3, 1)
         return whole
 
     @abstractmethod
     def correction(self, both: Tensor, seen: Tensor, prepared: Any, site: Site) -> Tensor:
         """(b, h, n, m) f of the scores and biases (b, 2h, n, m), which are of float32 at least."""
-
-
-def _dense(bias: Lookup | SparsePairs | Tensor, like: Tensor) -> Tensor:
-    if isinstance(bias, Tensor):
-        return bias
-    b, _, n, m = like.shape
-    whole = bias.dense() if isinstance(bias, Lookup) else bias.dense(b, n, m)
-    return whole.movedim(3, 1)
 
 
 class DAPE(ScoreModel, name="dape"):
@@ -103,28 +97,12 @@ class DAPE(ScoreModel, name="dape"):
     distance in a graph, and so on. Compared with the authors' code in float64.
 
     It takes 2h + w numbers per pair. A decoder keeps keys and values, and may use it if it may use the other model.
-
-    Args:
-        dims: sizes of the Transformer.
-        bias: name of the position model that gives b, or a mapping with its options.
-        hidden: w.
-
-    Raises:
-        PositionError: the other model does something else than to add a bias.
-        UnsupportedTerm: something else than which pairs attend is to act on attention.
     """
 
     spec = Spec(
         "zheng2024",
         "sequence",
-        Cells(
-            "R",
-            "MAM",
-            learnable=True,
-            recurring=True,
-            unbound=True,
-            params="inner + (4*(d*d + d) + 3*h*w + w + h)*l",
-        ),
+        UNBOUND("inner + (4*(d*d + d) + 3*h*w + w + h)*l"),
         note="a block counts its projections; inner are those of the model that gives the bias",
     )
 
@@ -140,13 +118,6 @@ class DAPE(ScoreModel, name="dape"):
         return corrected.movedim(-1, 1)
 
 
-class Prepared(NamedTuple):
-    """What the inner model prepared, and the rank of each unit (b or 1, m)."""
-
-    inner: Any
-    rank: Tensor
-
-
 class DAPEV2(ScoreModel, name="dape-v2"):
     """DAPE V2: scores and biases as a feature map, convolved along the keys (Zheng et al. 2024).
 
@@ -158,33 +129,23 @@ class DAPEV2(ScoreModel, name="dape-v2"):
     Compared with that code in float64.
 
     In the code a text ends the map on the right: between its convolutions it has zeros there, and in the row of any
-    other query what the first convolution made of zeros, so that the last unit is treated differently from all others.
-    Here each row goes on with zeros as far as filters reach: a decoder gets the same numbers step by step. Keys are in
-    the order of ``encoding``.
+    other query what the first convolution made of zeros: the last unit is treated differently from all others. Here
+    each row goes on with zeros as far as filters reach: a decoder gets the same numbers step by step. Keys are in the
+    order of ``encoding``.
 
     Args:
-        dims: sizes of the Transformer.
-        bias: name of the position model that gives b, or a mapping with its options.
         encoding: one number per unit, by which keys are neighbours.
-        hidden: w.
         window: k.
 
     Raises:
-        PositionError: the window is even, the other model does something else than to add a bias, or the encoding gives
-            a vector per unit.
-        UnsupportedTerm: something else than which pairs attend is to act on attention.
+        PositionError: the window is even, or the encoding is of pairs, or gives a vector per unit.
     """
 
     spec = Spec(
         "zheng2024v2",
         "sequence",
         Cells(
-            "B",
-            "MAM",
-            learnable=True,
-            recurring=True,
-            unbound=True,
-            params="inner + (4*(d*d + d) + 3*h*w*k + w + h)*l",
+            "B", "MAM", learnable=True, recurring=True, unbound=True, params="inner + (4*(d*d + d) + 3*h*w*k + w + h)*l"
         ),
         note="a block counts its projections; relative but for filters that reach over the start of a text",
     )
@@ -200,14 +161,15 @@ class DAPEV2(ScoreModel, name="dape-v2"):
         self.first = nn.ModuleList(nn.Conv2d(2 * dims.heads, hidden, (1, window)) for _ in range(dims.layers))
         self.second = nn.ModuleList(nn.Conv2d(hidden, dims.heads, (1, window)) for _ in range(dims.layers))
 
-    def prepare(self, positions: Positions) -> Prepared:
-        return Prepared(self.inner.prepare(positions), ranks(self.name, self.order, positions))
+    def prepare(self, positions: Positions) -> tuple[Any, Tensor]:
+        """What the other model prepares, and the rank of each unit (b or 1, m)."""
+        return self.inner.prepare(positions), ranks(self.name, self.order, positions)
 
-    def biases(self, prepared: Prepared, site: Site, score: Tensor) -> Tensor:
-        return super().biases(prepared.inner, site, score)
+    def biases(self, prepared: tuple[Any, Tensor], site: Site, score: Tensor) -> Tensor:
+        return super().biases(prepared[0], site, score)
 
-    def correction(self, both: Tensor, seen: Tensor, prepared: Prepared, site: Site) -> Tensor:
-        rank = prepared.rank[:, None, None].expand(len(both), both.shape[1], both.shape[2], -1)
+    def correction(self, both: Tensor, seen: Tensor, prepared: tuple[Any, Tensor], site: Site) -> Tensor:
+        rank = prepared[1][:, None, None].expand(len(both), both.shape[1], both.shape[2], -1)
         read = both.masked_fill(~seen, 0).gather(-1, rank.argsort(dim=-1))
         reach = self.window // 2
         # On the left the hidden map ends with the text, as in the code; on the right it goes on.

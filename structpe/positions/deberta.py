@@ -1,9 +1,13 @@
-"""Disentangled attention: content to position and position to content (DeBERTa)."""
+"""Disentangled attention: content to position and position to content (DeBERTa).
+
+t - s is query minus key, or the negative of any other encoding of pairs.
+"""
 
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from functools import partial
+from typing import Any, Literal, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -12,30 +16,45 @@ from structpe.dropout import Dropout
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Offset, Order
 from structpe.errors import PositionError
-from structpe.positions import Block, Cells, Dims, PositionModel, Positions, Site, Sources, Spec
+from structpe.positions import Block, Cells, Dims, Positions, Site, Sources, Spec
 from structpe.positions.block import allowed, joined, of_layers, softmax, split
 from structpe.positions.buckets import log_bucket
-from structpe.positions.checks import of_all_pairs, of_arity, of_whole, offsets
-from structpe.positions.places import Places
-from structpe.positions.tables import Rows
+from structpe.positions.checks import of_all_pairs, offsets
+from structpe.positions.places import PlaceRows, PlacesModel
+from structpe.positions.tables import BOUND, PairModel, Rows
 from structpe.terms import Lookup, Terms
 
-__all__ = [
-    "DeBERTa",
-    "DeBERTaEMD",
-    "DeBERTaV2",
-]
+__all__ = ["DeBERTa", "DeBERTaEMD", "DeBERTaV2"]
+
+Interactions: TypeAlias = tuple[Literal["c2p", "p2c"], ...]
+TABLE1 = Cells("B", "both", learnable=True, recurring=True, unbound=False, params="3*t*d")
 
 
-class DeBERTa(PositionModel, name="deberta"):
+def _check_interactions(model: str, interactions: Interactions) -> None:
+    if not interactions or len(set(interactions)) < len(interactions):
+        raise PositionError(
+            f"position model {model!r} needs as interactions 'c2p', 'p2c' or both; given are {list(interactions)}"
+        )
+
+
+def _row(after: Tensor, most: int) -> Tensor:
+    """clip(m - r, 0, 2m - 1) of the offsets r, key minus query."""
+    return (most - after).clamp(0, 2 * most - 1)
+
+
+def _bucket_row(after: Tensor, num_buckets: int, max_distance: int | None) -> Tensor:
+    """clip(bucket(-r) + B, 0, 2B - 1) of the offsets r, key minus query."""
+    before = -after if max_distance is None else log_bucket(-after, num_buckets, max_distance)
+    return (before + num_buckets).clamp(0, 2 * num_buckets - 1)
+
+
+class DeBERTa(PairModel, name="deberta"):
     """Disentangled attention: vectors of offsets multiplied with units on both sides (He et al. 2021, DeBERTa).
 
     s_ij = (q_i.k_j + q_i.K[r] + Q[r].k_j) / sqrt(3 d_h),  K = A W_k + c_k,  Q = A W_q + c_q,  r = clip(t - s + m).
 
     A (2m, d) is a table of offsets, shared by all layers; W_k, W_q (d, d) and c_k, c_q (d) are of each layer and split
-    into heads. t - s is query minus key, or the negative of any other encoding of pairs; clip leaves rows 0..2m - 1.
-    "c2p", from content to position, is the second term, "p2c" the third; with only one of them the score is divided by
-    sqrt(2 d_h). (He et al. 2021, section 3.1; survey, eqs. 14 and 15.)
+    into heads; clip leaves rows 0..2m - 1. (He et al. 2021, section 3.1; survey, eqs. 14 and 15.)
 
     As in the authors' code: both terms have the same r, while eq. 15 of the survey has delta(s, t) in the third. The
     paper's absolute part, the enhanced mask decoder, is a separate model, ``deberta-emd``: add both. Later versions,
@@ -43,21 +62,20 @@ class DeBERTa(PositionModel, name="deberta"):
     product of two positions ("p2p"), which the code has as an option. Entries start from N(0, 0.02).
 
     Args:
-        dims: sizes of the Transformer.
-        encoding: signed integers per pair.
-        reach: m; 512 in the authors' models.
-        interactions: which of the two terms are used.
+        max_distance: m; 512 in the authors' models.
+        interactions: which terms are used: "c2p", from content to position, is the second, "p2c" the third; with only
+            one of them the score is divided by sqrt(2 d_h).
         dropout: of A.
 
     Raises:
-        PositionError: no interaction or one twice, or an encoding without one integer per pair.
+        PositionError: no interaction or one twice.
     """
 
     spec = Spec(
         "he2021",
         "sequence",
-        Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="R*d + p*l*(d*d + d)"),
-        table1=Cells("B", "both", learnable=True, recurring=True, unbound=False, params="3*t*d"),
+        BOUND("R*d + p*l*(d*d + d)"),
+        table1=TABLE1,
         note="the absolute part is 'deberta-emd'; Table 1 counts the tables only, not the matrices of each layer",
     )
 
@@ -65,19 +83,16 @@ class DeBERTa(PositionModel, name="deberta"):
         self,
         dims: Dims,
         encoding: Encoding = Offset(),
-        reach: int = 512,
-        interactions: tuple[Literal["c2p", "p2c"], ...] = ("c2p", "p2c"),
+        max_distance: int = 512,
+        interactions: Interactions = ("c2p", "p2c"),
         dropout: float = 0.0,
     ) -> None:
-        if not interactions or len(set(interactions)) < len(interactions):
-            raise PositionError(
-                f"position model {self.name!r} needs as interactions 'c2p', 'p2c' or both; given are "
-                f"{list(interactions)}"
-            )
-        rows = Rows(of_arity(self.name, encoding, 2), 2 * reach)
-        super().__init__(dims, [encoding], R=rows.size, p=len(interactions))
-        self.rows, self.reach, self.which, self.dropout = rows, reach, interactions, Dropout(dropout)
-        self.table = nn.Parameter(torch.randn(rows.size, dims.width) * 0.02)
+        super().__init__(dims, encoding)
+        _check_interactions(self.name, interactions)
+        self.rows = Rows(encoding, 2 * max_distance, partial(_row, most=max_distance))
+        self.sizes = {"R": self.rows.size, "p": len(interactions)}
+        self.which, self.dropout = interactions, Dropout(dropout)
+        self.table = nn.Parameter(torch.randn(self.rows.size, dims.width) * 0.02)
         self.keys, self.queries = (
             of_layers(dims, dims.width, std=0.02) if each in interactions else nn.ModuleList()
             for each in ("c2p", "p2c")
@@ -85,26 +100,21 @@ class DeBERTa(PositionModel, name="deberta"):
 
     def prepare(self, positions: Positions) -> Lookup:
         """The vector (r, d) of each distinct value, once for all layers."""
-        of_pairs = offsets(self.name, self.encodings[0], positions[self.encodings[0]])
         table = self.dropout(self.table)
-        return of_pairs.map(lambda values: table[self.rows.of(values, self._row)])
+        return self.of_pairs(positions).map(lambda values: table[self.rows.of(values)])
 
     def terms(self, prepared: Lookup, site: Site) -> Terms:
-        def of_heads(vectors: Tensor, through: nn.ModuleList) -> Tensor:
-            projected: Tensor = through[site.layer](vectors)
-            return projected.view(*projected.shape[:-1], self.dims.heads, self.dims.head)
+        def of_heads(through: nn.ModuleList) -> tuple[Lookup, ...]:
+            if not through:
+                return ()
+            heads = self.dims.heads, self.dims.head
+            return (prepared.map(lambda vectors: through[site.layer](vectors).unflatten(-1, heads)),)
 
-        return Terms(
-            key=(prepared.map(lambda a: of_heads(a, self.keys)),) if self.keys else (),
-            query=(prepared.map(lambda a: of_heads(a, self.queries)),) if self.queries else (),
-            scale=math.sqrt(1 / (1 + len(self.which))),
-        )
-
-    def _row(self, after: Tensor) -> Tensor:
-        return (self.reach - after).clamp(0, 2 * self.reach - 1)
+        scale = math.sqrt(1 / (1 + len(self.which)))
+        return Terms(key=of_heads(self.keys), query=of_heads(self.queries), scale=scale)
 
 
-class DeBERTaEMD(PositionModel, name="deberta-emd"):
+class DeBERTaEMD(PlacesModel, name="deberta-emd"):
     """Absolute positions in the queries of the last layer: DeBERTa's enhanced mask decoder (He et al. 2021).
 
     q_t = W_q (x_t + P[t]) in the last layer; keys and values are projected from x only. P (t_max, d) is learned.
@@ -118,14 +128,6 @@ class DeBERTaEMD(PositionModel, name="deberta-emd"):
     and values stay those of the layer before. Here the last layer runs once, as for any other model, and what is added
     to the queries is not part of its residual sum. Layers here normalise first: P is added to normalised vectors.
     Entries start from N(0, 0.02).
-
-    Args:
-        dims: sizes of the Transformer.
-        encoding: integers 0, 1, ... per unit.
-        length: t_max, number of places.
-
-    Raises:
-        PositionError: a batch has a place of ``length`` or more.
     """
 
     spec = Spec(
@@ -135,15 +137,15 @@ class DeBERTaEMD(PositionModel, name="deberta-emd"):
         note="a part of the survey's row of DeBERTa, in the last layer only",
     )
 
-    def __init__(self, dims: Dims, encoding: Encoding = Order(), length: int = 512) -> None:
-        super().__init__(dims, [of_whole(self.name, encoding)], t=length)
-        self.table = nn.Parameter(torch.randn(length, dims.width) * 0.02)
+    def __init__(self, dims: Dims, encoding: Encoding = Order(), max_length: int = 512) -> None:
+        super().__init__(dims, encoding, max_length, t=max_length)
+        self.table = nn.Parameter(torch.randn(max_length, dims.width) * 0.02)
 
     def prepare(self, positions: Positions) -> Tensor:
         """(b or 1, n, d) the vectors of the queries."""
-        queries = Places.of(self.name, self.encodings[0], positions, len(self.table)).queries
-        rows = self.table[queries]
-        return rows[None] if isinstance(queries, slice) else rows
+        places: PlaceRows = super().prepare(positions)
+        rows = self.table[places.queries]
+        return rows[None] if isinstance(places.queries, slice) else rows
 
     def sources(self, sources: Sources, prepared: Tensor, site: Site) -> Sources:
         if site.layer < self.dims.layers - 1:
@@ -156,40 +158,37 @@ class DeBERTaV2(Block, name="deberta-v2"):
 
     s_ij = (q_i.k_j + q_i.K[r] + Q[r].k_j) / sqrt(3 d_h),  K = W_k n(A) + c_k,  Q = W_q n(A) + c_q.
 
-    r = clip(bucket(t - s) + B, 0, 2B - 1), t - s being query minus key, or the negative of any other encoding of pairs.
-    Buckets have one offset each up to B/2, then logarithmically more, up to ``farthest``
-    (:func:`structpe.positions.buckets.log_bucket`). A (2B, d) is a table of all layers, n a LayerNorm
+    r = clip(bucket(t - s) + B, 0, 2B - 1). Buckets have one offset each up to B/2, then logarithmically more, up to
+    ``max_distance`` (:func:`structpe.positions.buckets.log_bucket`). A (2B, d) is a table of all layers, n a LayerNorm
     or the identity. W_q, W_k (d, d), c_q, c_k (d) are those of the queries q = W_q x + c_q and the keys k = W_k x + c_k
     of the units, of each layer and split into heads: for this reason this model has its own attention, with W_v and
     W_o, instead of the layer's. (He et al. 2021, and their code of versions 2 and 3: "share_att_key",
-    "position_buckets", "norm_rel_ebd".) "c2p", from content to position, is the second term, "p2c" the third; with only
-    one of them the score is divided by sqrt(2 d_h).
+    "position_buckets", "norm_rel_ebd".)
 
     As in ``deberta``, which has matrices for the offsets only, both terms have the same r. The absolute part of the
     paper, ``deberta-emd``, changes the inputs of queries, and is not supported here. Entries of A and of all W start
     from N(0, 0.02).
 
     Args:
-        dims: sizes of the Transformer.
         encoding: signed integers per pair.
-        buckets: B, 2 or more.
-        farthest: offsets from one less on share the last bucket; above B/2 + 1. None: each offset below B has a row.
-        interactions: which of the two terms are used.
+        num_buckets: B, 2 or more.
+        max_distance: offsets from one less on share the last bucket; above B/2 + 1. None: each offset below B has a
+            row.
+        interactions: which terms are used, as in ``deberta``.
         normalised: whether n is a LayerNorm, as in the authors' trained models.
         dropout: of n(A) and of attention weights.
 
     Raises:
-        PositionError: other buckets, a farthest that is not above them, no interaction or one twice, or no single
-            integer per pair.
-        UnsupportedTerm: something else than which pairs attend is to act on attention.
+        PositionError: other buckets, a ``max_distance`` that is not above them, no interaction or one twice, or no
+            single integer per pair.
     """
 
     drops = True
     spec = Spec(
         "he2021",
         "sequence",
-        Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="R*d + n*d + 4*l*(d*d + d)"),
-        table1=Cells("B", "both", learnable=True, recurring=True, unbound=False, params="3*t*d"),
+        BOUND("R*d + n*d + 4*l*(d*d + d)"),
+        table1=TABLE1,
         note="the absolute part is 'deberta-emd'; a block counts its projections",
     )
 
@@ -197,17 +196,23 @@ class DeBERTaV2(Block, name="deberta-v2"):
         self,
         dims: Dims,
         encoding: Encoding = Offset(),
-        buckets: int = 256,
-        farthest: int | None = 512,
-        interactions: tuple[Literal["c2p", "p2c"], ...] = ("c2p", "p2c"),
+        num_buckets: int = 256,
+        max_distance: int | None = 512,
+        interactions: Interactions = ("c2p", "p2c"),
         normalised: bool = True,
         dropout: float = 0.0,
     ) -> None:
-        _check(self.name, buckets, farthest, interactions)
-        rows = Rows(of_all_pairs(self.name, encoding), 2 * buckets)
+        half = num_buckets // 2
+        if num_buckets < 2 or (max_distance is not None and max_distance <= half + 1):
+            raise PositionError(
+                f"position model {self.name!r} needs 2 buckets or more, and max_distance above {half + 1}, half of "
+                f"them and one, or None; given are {num_buckets} buckets and max_distance {max_distance}"
+            )
+        _check_interactions(self.name, interactions)
+        row = partial(_bucket_row, num_buckets=num_buckets, max_distance=max_distance)
+        rows = Rows(of_all_pairs(self.name, encoding), 2 * num_buckets, row)
         super().__init__(dims, [encoding], R=rows.size, n=2 * normalised)
-        self.rows, self.buckets, self.farthest, self.dropout = rows, buckets, farthest, Dropout(dropout)
-        self.which = interactions
+        self.rows, self.which, self.dropout = rows, interactions, Dropout(dropout)
         self.table = nn.Parameter(torch.randn(rows.size, dims.width) * 0.02)
         self.norm = nn.LayerNorm(dims.width, eps=1e-7) if normalised else nn.Identity()
         self.query, self.key, self.value, self.out = (of_layers(dims, dims.width, std=0.02) for _ in range(4))
@@ -216,7 +221,7 @@ class DeBERTaV2(Block, name="deberta-v2"):
         """n(A)[r] (r, d) of each distinct value, once for all layers."""
         of_pairs = offsets(self.name, self.encodings[0], positions[self.encodings[0]])
         table = self.dropout(self.norm(self.table))
-        return of_pairs.map(lambda values: table[self.rows.of(values, self._row)])
+        return of_pairs.map(lambda values: table[self.rows.of(values)])
 
     def attend(self, x: Tensor, prepared: Lookup, site: Site, terms: Terms) -> tuple[Tensor, Any]:
         seen = allowed(self.name, terms, x)
@@ -244,20 +249,3 @@ class DeBERTaV2(Block, name="deberta-v2"):
         """(b, h, r, d_h) the vector of each distinct value that a structure uses, each made once: from (r, d)."""
         made = self._of_heads(through, site, prepared.table).transpose(0, 1)
         return made[prepared.rows].transpose(1, 2)
-
-    def _row(self, after: Tensor) -> Tensor:
-        before = -after if self.farthest is None else log_bucket(-after, self.buckets, self.farthest)
-        return (before + self.buckets).clamp(0, 2 * self.buckets - 1)
-
-
-def _check(model: str, buckets: int, farthest: int | None, interactions: tuple[str, ...]) -> None:
-    half = buckets // 2
-    if buckets < 2 or (farthest is not None and farthest <= half + 1):
-        raise PositionError(
-            f"position model {model!r} needs 2 buckets or more, and farthest above {half + 1}, half of them and one, "
-            f"or None; given are {buckets} buckets and farthest {farthest}"
-        )
-    if not interactions or len(set(interactions)) < len(interactions):
-        raise PositionError(
-            f"position model {model!r} needs as interactions 'c2p', 'p2c' or both; given are {list(interactions)}"
-        )

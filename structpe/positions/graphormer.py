@@ -1,10 +1,14 @@
-"""Graphormer and its variants: degrees, distances and edges on shortest paths."""
+"""Graphormer and its variants: degrees, distances and edges on shortest paths.
+
+The virtual node is that of :func:`structpe.transforms.nodes.with_virtual_node`.
+"""
 
 from __future__ import annotations
 
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -19,51 +23,28 @@ from structpe.encodings.features import Feature
 from structpe.encodings.label_path import LabelPath
 from structpe.encodings.label_path_search import UNREACHED
 from structpe.errors import PositionError
-from structpe.positions import Block, Cells, Dims, PositionModel, Positions, Site, Spec
-from structpe.positions.block import allowed, factored, of_layers, split
+from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions.block import FactoredBlock, of_layers
 from structpe.positions.checks import holds, numbers, of_all_pairs, of_arity, offsets
 from structpe.positions.networks import GaussianNetwork, bells
-from structpe.positions.path_attention import Edges, slots_of
-from structpe.positions.tables import Rows, is_plain, merged, numbers_and_marks, pair_width
-from structpe.row_sums import sum_rows
+from structpe.positions.path_labels import Edges, check_single_edges, rows_of_pairs, slots_of
+from structpe.positions.row_sums import sum_rows
+from structpe.positions.tables import Rows, distance_row, is_plain, merged, numbers_and_marks, pair_width
 from structpe.terms import Lookup, Terms
 
-__all__ = [
-    "Centrality",
-    "Graphormer",
-    "Graphormer3D",
-    "GraphormerGD",
-    "GraphormerGPS",
-    "GraphormerModel",
-    "GraphormerSimple",
-    "Prepared",
-    "Spatial",
-    "mean_of_steps",
-]
+__all__ = ["Graphormer", "Graphormer3D", "GraphormerGD", "GraphormerGPS", "GraphormerSimple"]
 
 
 @dataclass(frozen=True, eq=False)
-class Prepared:
-    """The terms of a batch, the same for all layers, and what is added to the units.
-
-    Attributes:
-        terms: of attention.
-        centrality: (b, n, d).
-    """
+class _Prepared:
+    """What all layers share: ``terms`` of attention, and what is ``added`` (b, n, d) to the units."""
 
     terms: Terms
-    centrality: Tensor
+    added: Tensor
 
 
 class Centrality(nn.Module):
-    """z_in[deg_in(u)] + z_out[deg_out(u)] for each unit except that of the virtual node, which has no degree.
-
-    Args:
-        model: name of the position model, for error messages.
-        width: d.
-        degrees: number of rows of each table.
-        virtual: marks the virtual node.
-    """
+    """z_in[deg_in(u)] + z_out[deg_out(u)] for each unit except that of the virtual node, which has no degree."""
 
     def __init__(self, model: str, width: int, degrees: int, virtual: Encoding) -> None:
         super().__init__()
@@ -86,15 +67,9 @@ class Centrality(nn.Module):
 
 
 class Spatial(nn.Module):
-    """b[distance of i and j], t where i or j is the virtual node, and no attention where the distance is too large.
+    """b[distance of i and j], t where i or j is the virtual node; pairs ``farthest`` or more apart do not attend.
 
-    Args:
-        model: name of the position model, for error messages.
-        dims: sizes of the Transformer.
-        encoding: integers per pair.
-        virtual: marks the virtual node.
-        distances: number of distances that have their own row; a pair without a path counts as this far.
-        farthest: pairs this far apart, or farther, do not attend.
+    A pair without a path counts as ``distances`` apart, the number of distances that have their own row.
     """
 
     def __init__(
@@ -103,24 +78,23 @@ class Spatial(nn.Module):
         super().__init__()
         self.model, self.distances, self.farthest = model, distances, farthest
         self.encoding, self.virtual = of_all_pairs(model, encoding), of_arity(model, virtual, 1)
-        self.rows = Rows(encoding, distances)
+        self.rows = Rows(encoding, distances, partial(distance_row, most=distances - 1))
         self.table = nn.Parameter(torch.randn(self.rows.size, dims.heads) * 0.02)
         self.token = nn.Parameter(torch.randn(dims.heads) * 0.02)
 
     def forward(self, positions: Positions) -> Terms:
         """Bias, and a mask where some pairs do not attend."""
         far = offsets(self.model, self.encoding, positions[self.encoding])
-        attends = torch.cat([self._distance(far.table) < self.farthest, far.table.new_ones(1, dtype=torch.bool)])
-        rows = self.rows.of(far.table, lambda r: r.abs().clamp(max=self.distances - 1))
+        # Each table has one more row, its last, for the pairs of the virtual node.
+        none = torch.where(far.table == UNREACHABLE, self.distances, 0)  # units of one node are no distance apart
+        distance = torch.where(is_plain(far.table), far.table.abs(), none)
+        attends = torch.cat([distance < self.farthest, far.table.new_ones(1, dtype=torch.bool)])
+        rows = self.rows.of(far.table)
         whole = torch.cat([rows, rows.new_full((1,), self.rows.size)])
         everywhere = self.with_virtual(Lookup(whole, far.rows, far.index), positions)
         table = torch.cat([self.table, self.token[None]])
         mask = () if holds(attends.all()) else (everywhere.map(lambda _: attends).dense()[:, None],)
         return Terms(bias=(everywhere.map(table.__getitem__).share(),), mask=mask)
-
-    def _distance(self, values: Tensor) -> Tensor:
-        none = torch.where(values == UNREACHABLE, self.distances, 0)  # units of one node are no distance apart
-        return torch.where(is_plain(values), values.abs(), none)
 
     def with_virtual(self, pairs: Lookup, positions: Positions) -> Lookup:
         """The same pairs, but every pair of the virtual node has the last row of the table."""
@@ -147,45 +121,50 @@ class GraphormerModel(PositionModel):
     """s_ij += b[r_ij] + c_ij and x_u + z_in[deg_in(u)] + z_out[deg_out(u)]; subclasses compute c_ij of a path.
 
     Args:
-        dims: sizes of the Transformer.
-        encodings: distances, the labels of shortest paths, and the mark of the virtual node.
-        distances: number of distances that have their own row.
+        encoding: r_ij, distances.
+        paths: labels along shortest paths.
+        virtual: not 0 for the virtual node.
+        distances: number of distances that have their own row; farther ones have the last.
         farthest: from which distance on pairs do not attend.
-        degrees: D.
+        degrees: D, rows of z_in and of z_out.
         sizes: values of further symbols of the formula of parameters.
+
+    Raises:
+        PositionError: a batch has a degree of ``degrees`` or more; paths without ``max_length``, or several per pair.
     """
 
     def __init__(
         self,
         dims: Dims,
-        encodings: tuple[Encoding, LabelPath, Encoding],
+        encoding: Encoding,
+        paths: LabelPath,
+        virtual: Encoding,
         distances: int,
         farthest: int,
         degrees: int,
         **sizes: int,
     ) -> None:
-        encoding, paths, virtual = encodings
         spatial = Spatial(self.name, dims, encoding, virtual, distances, farthest)
         centrality = Centrality(self.name, dims.width, degrees, virtual)
         sizes = {"R": spatial.rows.size, "V": 2 * len(paths.labels), **sizes, "D": degrees}
-        super().__init__(dims, [*encodings, *centrality.encodings], **sizes)
+        super().__init__(dims, [encoding, paths, virtual, *centrality.encodings], **sizes)
         self.spatial, self.centrality = spatial, centrality
         self.edges = Edges(paths.size, dims.heads)
 
-    def prepare(self, positions: Positions) -> Prepared:
+    def prepare(self, positions: Positions) -> Any:
         """Everything, once for all layers."""
         paths: Lookup = positions[self.encodings[1]]
         terms = self.spatial(positions) + Terms(bias=(paths.map(self.path_bias).share(),))
-        return Prepared(terms, self.centrality(positions))
+        return _Prepared(terms, self.centrality(positions))
 
     @abstractmethod
     def path_bias(self, paths: Tensor) -> Tensor:
         """(R, h) c of paths (R, L) of symbols."""
 
-    def inputs(self, x: Tensor, prepared: Prepared) -> Tensor:
-        return x + prepared.centrality.to(x.dtype)
+    def inputs(self, x: Tensor, prepared: _Prepared) -> Tensor:
+        return x + prepared.added.to(x.dtype)
 
-    def terms(self, prepared: Prepared, site: Site) -> Terms:
+    def terms(self, prepared: _Prepared, site: Site) -> Terms:
         return prepared.terms
 
 
@@ -204,25 +183,16 @@ class Graphormer(GraphormerModel, name="graphormer"):
     edges apart do not attend, and pairs without a path count as 510 apart. (Ying et al. 2021, section 3.1; the authors'
     code, edge type "multi_hop".)
 
-    As in the code: farther steps than m are left out of the sum, which is divided by m then; the virtual node is that
-    of :func:`structpe.transforms.nodes.with_virtual_node`, and has no degree. The paper's eq. 4 gives in-degree and
+    As in the code: steps after the m-th are left out of the sum, which is then divided by m; the virtual node, see
+    :func:`structpe.transforms.nodes.with_virtual_node`, has no degree. The paper's eq. 4 gives in-degree and
     out-degree a table each; the code is for undirected graphs, where both are one number. Unlike the code: edges of a
     directed structure count in both directions, and a label in the reverse direction has its own row; of several
-    shortest paths the one with the smallest labels is taken, which does not depend on the numbers of nodes, while the
-    code takes the one that its Floyd-Warshall search finds; E has a row per label, while the code adds up the rows of
-    an edge's several features. The rows of the code for padding are not included.
+    shortest paths the one with the smallest labels is taken, whatever the numbers of nodes, where the code takes the
+    one that Floyd-Warshall finds; E has a row per label, where the code adds the rows of an edge's features, and has
+    rows for padding.
 
     Args:
-        dims: sizes of the Transformer.
-        encoding: r_ij, distances.
         paths: labels along shortest paths; its ``max_length`` is m, 5 in the code.
-        virtual: not 0 for the virtual node.
-        distances: number of distances that have their own row; farther ones have the last.
-        farthest: from which distance on pairs do not attend.
-        degrees: D.
-
-    Raises:
-        PositionError: a batch has a degree of ``degrees`` or more; paths without ``max_length``, or several per pair.
     """
 
     spec = Spec(
@@ -242,7 +212,7 @@ class Graphormer(GraphormerModel, name="graphormer"):
         degrees: int = 512,
     ) -> None:
         steps = slots_of(self.name, paths)
-        super().__init__(dims, (encoding, paths, virtual), distances, farthest, degrees, m=steps)
+        super().__init__(dims, encoding, paths, virtual, distances, farthest, degrees, m=steps)
         self.steps = nn.Parameter(torch.randn(steps, dims.heads, dims.heads) * 0.02)
 
     def path_bias(self, paths: Tensor) -> Tensor:
@@ -255,18 +225,12 @@ class GraphormerSimple(GraphormerModel, name="graphormer-simple"):
     s_ij += b[r_ij] + E[label of the edge ij]; where i or j is the virtual node, += t. Degrees as in ``graphormer``.
 
     b, t, E, z_in and z_out are those of ``graphormer``; the edge term is zero for pairs that no edge joins. (Ying et
-    al. 2021, section 3.1; the authors' code, edge type "simple".) In a directed structure the label of an edge as seen
-    from its target has its own row, while the code, made for undirected graphs, has none; of parallel edges the
-    smallest label counts, and a self-loop counts as no edge.
+    al. 2021, section 3.1; the authors' code, edge type "simple".) Unlike the code, which is for undirected graphs, an
+    edge seen from its target has its own row; of parallel edges the smallest label counts, and a self-loop counts as no
+    edge.
 
     Args:
-        dims: sizes of the Transformer.
-        encoding: r_ij, distances.
         paths: the labels of single edges: paths of one step, longer ones being a symbol.
-        virtual: not 0 for the virtual node.
-        distances: number of distances that have their own row; farther ones have the last.
-        farthest: from which distance on pairs do not attend.
-        degrees: D, rows of z_in and of z_out.
 
     Raises:
         PositionError: a batch has a degree of ``degrees`` or more, or paths are not of one step.
@@ -288,20 +252,15 @@ class GraphormerSimple(GraphormerModel, name="graphormer-simple"):
         farthest: int = 1024,
         degrees: int = 512,
     ) -> None:
-        if (paths.max_length, paths.longer, paths.paths) != (1, "symbol", 1):
-            raise PositionError(
-                f"position model 'graphormer-simple' needs the labels of single edges: "
-                f"LabelPath(max_length=1, longer='symbol'); given is {paths!r}"
-            )
-        super().__init__(dims, (encoding, paths, virtual), distances, farthest, degrees)
+        check_single_edges(self.name, paths)
+        super().__init__(dims, encoding, paths, virtual, distances, farthest, degrees)
 
     def path_bias(self, paths: Tensor) -> Tensor:
-        labels: Tensor = self.edges(paths)[0]
-        return labels.sum(1)
+        return self.edges.summed(paths)
 
 
 _NEVER = 1 << 40
-"""No pair is so far apart that it does not attend."""
+"""Farther than any pair: all attend."""
 
 
 class GraphormerGPS(GraphormerModel, name="graphormer-gps"):
@@ -316,23 +275,16 @@ class GraphormerGPS(GraphormerModel, name="graphormer-gps"):
     n is the distance of i and j, m - 1 if they are farther apart, m if no path joins them. b (R, h), t (h), E (V + 1,
     h), W (m, h, h), z_in and z_out (D, d) are those of ``graphormer``, of which this is the version of GraphGPS
     (Rampasek et al. 2022, their encoder "GraphormerBias"; after Ying et al. 2021). It differs as follows. Steps that a
-    path does not have are embedded by row 0 of E, which is not zero and is also that of the label with number 0, so
-    that every pair has c_ij, also a unit with itself and pairs without a path. The distances m - 1 and more are one,
-    and paths are read up to there. The virtual node has only t.
+    path lacks are embedded by row 0 of E, which is not zero and also that of the label 0: every pair has c_ij, even a
+    unit with itself and pairs without a path. The distances m - 1 and more are one, and paths are read up to there. The
+    virtual node has only t.
 
-    Unlike the code, as in ``graphormer``: labels in the reverse direction have their own rows, and of several shortest
-    paths the one with the smallest labels is taken. Here labels have rows after row 0, which is for those not seen in
-    training; to repeat the code give the label 0 the same numbers.
+    Unlike the code, reversed labels have their own rows, and shortest paths are chosen, as in ``graphormer``; labels
+    have rows after row 0, which is for those not seen in training: to repeat the code, give the label 0 the same
+    numbers.
 
     Args:
-        dims: sizes of the Transformer.
-        encoding: r_ij, distances.
         paths: labels along shortest paths, up to m - 1 of them.
-        virtual: not 0 for the virtual node.
-        degrees: D.
-
-    Raises:
-        PositionError: a batch has a degree of ``degrees`` or more; paths without ``max_length``, or several per pair.
     """
 
     spec = Spec(
@@ -350,18 +302,21 @@ class GraphormerGPS(GraphormerModel, name="graphormer-gps"):
         degrees: int = 64,
     ) -> None:
         if paths.longer != "cut":
-            raise PositionError(f"position model {self.name!r} needs paths that are cut; given is {paths!r}")
+            raise PositionError(
+                f"position model {self.name!r} needs paths that are cut: LabelPath(max_length=19), for example; "
+                f"given is {paths!r}"
+            )
         steps = slots_of(self.name, paths) + 1
-        super().__init__(dims, (encoding, paths, virtual), distances=steps, farthest=_NEVER, degrees=degrees, m=steps)
+        super().__init__(dims, encoding, paths, virtual, steps, _NEVER, degrees, m=steps)
         self.steps = nn.Parameter(torch.randn(steps, dims.heads, dims.heads) * 0.02)
 
-    def prepare(self, positions: Positions) -> Prepared:
+    def prepare(self, positions: Positions) -> _Prepared:
         """Everything, once for all layers."""
         paths: Lookup = positions[self.encodings[1]]
-        # The virtual node has no path.
+        # The virtual node has no path: its pairs have the row of zeros after all others.
         of_paths = paths.map(lambda each: functional.pad(self.path_bias(each), (0, 0, 0, 1)))
         bias = self.spatial.with_virtual(of_paths, positions)
-        return Prepared(self.spatial(positions) + Terms(bias=(bias,)), self.centrality(positions))
+        return _Prepared(self.spatial(positions) + Terms(bias=(bias,)), self.centrality(positions))
 
     def path_bias(self, paths: Tensor) -> Tensor:
         rows, there = self.edges.rows(paths)
@@ -373,18 +328,6 @@ class GraphormerGPS(GraphormerModel, name="graphormer-gps"):
         length = torch.where(paths[:, 0] == UNREACHED, steps, there.sum(1))
         mean: Tensor = total / length.clamp(min=1)[:, None]
         return mean
-
-
-_PARAMS_3D = "2*K + 2*V*V + K*K + K + K*h + h + K*d + d"
-"""Formula of the number of parameters."""
-_LEAST = 1e-5
-"""Added to each width, against a division by zero."""
-
-
-@dataclass(frozen=True, eq=False)
-class _InSpace:
-    bias: Lookup
-    total: Tensor
 
 
 class Graphormer3D(PositionModel, name="graphormer-3d"):
@@ -401,23 +344,25 @@ class Graphormer3D(PositionModel, name="graphormer-3d"):
     units of the structure, i among them. All layers have the same bias. (Shi et al. 2022, section 2; the authors' code,
     model "graphormer3d".)
 
-    As in the code, except that it uses 3.14159 for pi. Its embedding of atoms is that of units here; its tags of atoms,
-    its layers used four times over, and its projection to forces are not positions. Other structures than molecules are
-    lines: see :class:`Euclidean`.
+    As in the code, except that it writes 3.14159 for pi. Its tags of atoms, repeated layers and projection to forces
+    are not positions. Other structures than molecules are lines: see :class:`Euclidean`.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: distances in space and labels.
         kernels: K, 128 in the code.
-
-    Raises:
-        PositionError: K is below 1.
     """
 
     spec = Spec(
         "shi2022",
         "graph",
-        Cells("B", "both", learnable=True, recurring=True, unbound=True, params=_PARAMS_3D),
+        Cells(
+            "B",
+            "both",
+            learnable=True,
+            recurring=True,
+            unbound=True,
+            params="2*K + 2*V*V + K*K + K + K*h + h + K*d + d",
+        ),
         note="distances are relative; their sum over all units is absolute",
     )
 
@@ -435,12 +380,12 @@ class Graphormer3D(PositionModel, name="graphormer-3d"):
         """No: the sum is over all units, future ones included."""
         return False
 
-    def prepare(self, positions: Positions) -> _InSpace:
+    def prepare(self, positions: Positions) -> _Prepared:
         """The bias of each distinct value, and what is added to the units."""
         pairs: Lookup = positions[self.encodings[0]]
         basis = pairs.map(self.basis)
         bias = basis.map(lambda g: self.out(functional.gelu(self.hidden(g)))).share()
-        return _InSpace(bias, self.embed(_total(basis, positions)))
+        return _Prepared(Terms(bias=(bias,)), self.embed(_total(basis, positions)))
 
     def basis(self, values: Tensor) -> Tensor:
         """(R, K) g of distances and labels (R, 3)."""
@@ -448,20 +393,19 @@ class Graphormer3D(PositionModel, name="graphormer-3d"):
         exact = torch.promote_types(self.means.dtype, torch.float32)  # as in the code: narrow bells need the digits
         factor, offset = self.factor.to(exact), self.offset.to(exact)
         moved = factor[query, key] * values[:, 0].to(exact) + offset[query, key]
-        return bells(moved, self.means, self.widths, _LEAST).to(self.means.dtype)
+        return bells(moved, self.means, self.widths, least=1e-5).to(self.means.dtype)
 
-    def inputs(self, x: Tensor, prepared: _InSpace) -> Tensor:
-        return x + prepared.total.to(x.dtype)
+    def inputs(self, x: Tensor, prepared: _Prepared) -> Tensor:
+        return x + prepared.added.to(x.dtype)
 
-    def terms(self, prepared: _InSpace, site: Site) -> Terms:
-        return Terms(bias=(prepared.bias,))
+    def terms(self, prepared: _Prepared, site: Site) -> Terms:
+        return prepared.terms
 
 
 def _total(basis: Lookup, positions: Positions) -> Tensor:
     """(b, n, K) the sum of g over all units of a unit's structure; 0 for padding."""
-    batch = torch.arange(len(basis.rows), device=basis.rows.device)[:, None, None]
-    rows, table, present = basis.rows[batch, basis.places()].long(), basis.table, positions.present
-    if present is not None:
+    rows, table, present = rows_of_pairs(basis).long(), basis.table, positions.present
+    if present is not None:  # pairs with padding have a row of zeros, the last
         rows = torch.where(present[:, :, None] & present[:, None], rows, len(table))
         table = torch.cat([table, table.new_zeros(1, table.shape[1])])
     return sum_rows(table, rows.flatten(0, 1)).view(*rows.shape[:2], -1)
@@ -472,15 +416,15 @@ _PARAMS_GD = f"2*(R*h + h + {GaussianNetwork.count('K', 'u', 'h')}) + (V + 1)*h 
 
 
 @dataclass(frozen=True)
-class _Prepared:
-    """``bias`` and ``factor`` (b, h, n, n) of all layers, and what is added to the units, ``centrality`` (b, n, d)."""
+class _OfPairs:
+    """``bias`` and ``factor`` (b, h, n, n) of all layers, and what is ``added`` (b, n, d) to the units."""
 
     bias: Tensor
     factor: Tensor
-    centrality: Tensor
+    added: Tensor
 
 
-class GraphormerGD(Block, name="graphormer-gd"):
+class GraphormerGD(FactoredBlock, name="graphormer-gd"):
     """Attention with a bias and a factor by two distances: shortest paths and resistance (Zhang et al. 2023).
 
     o_i = W_o sum_j m_ij softmax_j(q_i.k_j / sqrt(d_h) + a_ij) v_j + w_o,  x_u + z_in[deg_in(u)] + z_out[deg_out(u)].
@@ -489,16 +433,15 @@ class GraphormerGD(Block, name="graphormer-gd"):
 
         a_ij = b[r_ij] + c_ij + f(R_ij),    m_ij = b'[r_ij] + f'(R_ij)        where i or j is the virtual node: t, t'
 
-    m multiplies after the softmax, so that rows do not sum to 1. r_ij is the length of the shortest path, R_ij the
-    resistance; b and b' (R, h), t and t' (h); f and f' are networks over K Gaussians as in ``rbf-bias``; c_ij, z_in and
-    z_out as in ``graphormer``. All layers have the same of these. q, k, v (d, d) with bias and W_o are of each layer.
-    (Zhang et al. 2023, section 4: phi_1 is m, phi_2 is a; the authors' code, edge type "multi_hop".)
+    m multiplies after the softmax: rows do not sum to 1. r_ij is the length of the shortest path, R_ij the resistance;
+    b and b' (R, h), t and t' (h); f and f' are networks over K Gaussians as in ``rbf-bias``; c_ij, z_in and z_out as in
+    ``graphormer``. All layers have the same of these. q, k, v (d, d) with bias and W_o are of each layer. (Zhang et al.
+    2023, section 4: phi_1 is m, phi_2 is a; the authors' code, edge type "multi_hop".)
 
     As in the code, edges are in a only, and m may be negative. Unlike the code, f does not depend on the types of two
-    atoms, no pair is too far apart to attend, and labels and paths are those of ``graphormer``.
+    atoms, all pairs attend, and labels and paths are those of ``graphormer``.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: r_ij, distances.
         resistance: R_ij, or another real number per pair.
         paths: labels along shortest paths, up to a length.
@@ -509,10 +452,8 @@ class GraphormerGD(Block, name="graphormer-gd"):
 
     Raises:
         PositionError: a batch has a degree of ``degrees`` or more; paths without ``max_length``, or several per pair.
-        UnsupportedTerm: something else than which pairs attend is to act on attention.
     """
 
-    drops = True
     spec = Spec(
         "zhang2023",
         "graph",
@@ -531,35 +472,30 @@ class GraphormerGD(Block, name="graphormer-gd"):
         degrees: int = 512,
         kernels: int = 128,
     ) -> None:
-        steps, marks = slots_of(self.name, paths), len(resistance.codes)
+        steps = slots_of(self.name, paths)
         pair_width(self.name, resistance, vectors=False)
         both = [_Function(self.name, dims, (encoding, resistance, virtual), distances, kernels) for _ in range(2)]
         centrality = Centrality(self.name, dims.width, degrees, virtual)
         sizes = {"R": both[0].spatial.rows.size, "V": 2 * len(paths.labels), "m": steps, "D": degrees}
-        super().__init__(
-            dims, [encoding, resistance, paths, virtual, *centrality.encodings], **sizes, K=kernels, u=min(marks, 1)
-        )
-        self.paths, self.centrality = paths, centrality
+        sizes |= {"K": kernels, "u": int(bool(resistance.codes))}
+        super().__init__(dims, [encoding, resistance, paths, virtual, *centrality.encodings], **sizes)
+        self.centrality = centrality
         self.bias, self.factor = both
         self.edges = Edges(paths.size, dims.heads)
         self.steps = nn.Parameter(torch.randn(steps, dims.heads, dims.heads) * 0.02)
         self.queries, self.keys, self.values, self.outs = (of_layers(dims, dims.width) for _ in range(4))
 
-    def prepare(self, positions: Positions) -> _Prepared:
+    def prepare(self, positions: Positions) -> _OfPairs:
         """Everything that all layers share."""
-        paths: Lookup = positions[self.paths]
+        paths: Lookup = positions[self.encodings[2]]
         edges = paths.map(lambda symbols: mean_of_steps(self.edges, self.steps, symbols)).dense().movedim(-1, 1)
-        return _Prepared(self.bias(positions) + edges, self.factor(positions), self.centrality(positions))
+        return _OfPairs(self.bias(positions) + edges, self.factor(positions), self.centrality(positions))
 
-    def inputs(self, x: Tensor, prepared: _Prepared) -> Tensor:
-        return x + prepared.centrality.to(x.dtype)
+    def inputs(self, x: Tensor, prepared: _OfPairs) -> Tensor:
+        return x + prepared.added.to(x.dtype)
 
-    def attend(self, x: Tensor, prepared: _Prepared, site: Site, terms: Terms) -> tuple[Tensor, Any]:
-        projections = (self.queries, self.keys, self.values)
-        q, k, v = (split(each[site.layer](x), self.dims.heads) for each in projections)
-        scores = q @ k.mT / math.sqrt(self.dims.head) + prepared.bias
-        mixed = factored(scores, prepared.factor, v, allowed(self.name, terms, x), site.dropout)
-        return self.outs[site.layer](mixed), prepared
+    def scored(self, q: Tensor, k: Tensor, prepared: _OfPairs, site: Site) -> tuple[Tensor, Tensor]:
+        return q @ k.mT / math.sqrt(self.dims.head) + prepared.bias, prepared.factor
 
 
 class _Function(nn.Module):
@@ -570,17 +506,15 @@ class _Function(nn.Module):
     ) -> None:
         super().__init__()
         encoding, self.resistance, virtual = encodings
-        self.spatial = Spatial(model, dims, encoding, virtual, distances, farthest=1 << 30)
+        self.spatial = Spatial(model, dims, encoding, virtual, distances, farthest=_NEVER)
         self.network = GaussianNetwork(kernels, bool(self.resistance.codes), dims.heads)
 
     def forward(self, positions: Positions) -> Tensor:
         (table,) = self.spatial(positions).bias
         assert isinstance(table, Lookup)  # not few pairs
-        here = merged(positions[self.resistance]).map(self._of_ohms)
+        inputs = merged(positions[self.resistance]).map(
+            lambda values: numbers_and_marks(self.resistance, values, self.network.means.dtype)
+        )
+        # The last row, of zeros, is for the virtual node.
+        here = inputs.map(lambda each: functional.pad(self.network(each), (0, 0, 0, 1)))
         return (table.dense() + self.spatial.with_virtual(here, positions).dense()).movedim(-1, 1)
-
-    def _of_ohms(self, values: Tensor) -> Tensor:
-        """(R + 1, h); the last row, for the virtual node, is 0."""
-        dtype = self.network.means.dtype
-        biases = self.network(numbers_and_marks(self.resistance, values, dtype))
-        return torch.cat([biases, biases.new_zeros(1, biases.shape[1])])

@@ -1,16 +1,20 @@
-"""Distances and roles of the nodes of a graph."""
+"""Distances and roles of the nodes of a graph.
+
+A model raises a :class:`PositionError` for an encoding that does not give one number per unit, or one integer per pair,
+whichever it needs.
+"""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from typing import cast
 
 import torch
 from torch import Tensor, nn
 
 from structpe.encodings.base import UNREACHABLE, WITHIN, Encoding
-from structpe.encodings.distance import Adjacency, Distance, UndirectedDistance
-from structpe.encodings.order import UnitCount
+from structpe.encodings.distance import Distance, UndirectedDistance
 from structpe.encodings.trees import RootDistance
 from structpe.encodings.walks import Intimacy
 from structpe.encodings.weisfeiler_lehman import WeisfeilerLehman
@@ -19,111 +23,20 @@ from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Sour
 from structpe.positions.checks import check_offsets, holds, indices, numbers, of_all_pairs, of_arity, of_whole, offsets
 from structpe.positions.networks import BatchNorm
 from structpe.positions.sinusoids import interleaved
-from structpe.positions.spectra import Nodes
-from structpe.positions.tables import PairTable, Sharing, Table, Window, is_plain
+from structpe.positions.spectra import ADJACENCY, UNIT_COUNT, Nodes
+from structpe.positions.tables import PairTable, Sharing, Table, clipped_rows, is_plain
 from structpe.terms import Lookup, Terms
 
-__all__ = [
-    "SAT",
-    "Convolution",
-    "DwivediWL",
-    "Extracting",
-    "Extractor",
-    "Graformer",
-    "GraformerSurvey",
-    "GraphBERT",
-    "GraphBERTSurvey",
-    "SATSubgraph",
-    "Surroundings",
-    "check_rows",
-]
+__all__ = ["SAT", "DwivediWL", "Graformer", "GraformerSurvey", "GraphBERT", "GraphBERTSurvey", "SATSubgraph"]
 
 
-def check_rows(model: str, encoding: Encoding, rows: int) -> None:
-    """Raise an error unless every role has a row; the numbers of other encodings are known only in a batch.
-
-    Raises:
-        PositionError: there are more roles than rows.
-    """
+def _check_rows(model: str, encoding: Encoding, rows: int) -> None:
+    """Check that every role has a row; the numbers of other encodings are known only in a batch."""
     if isinstance(encoding, WeisfeilerLehman) and encoding.size > rows:
         raise PositionError(
             f"position model {model!r} has {rows} rows for roles, the encoding has {encoding.size} values; build it "
             f"with more rows, or keep the most frequent roles: WeisfeilerLehman(max_roles={rows - 1}).fit(structures)"
         )
-
-
-@dataclass(frozen=True)
-class Surroundings:
-    """What is around each unit.
-
-    Attributes:
-        nodes: the nodes of the batch.
-        neighbours: (b, n, n) weights of a sum over the nodes that an edge joins with a unit's node.
-        members: (b, n, n) whether the second unit's node is in the subgraph around the first's; None if nothing asks.
-    """
-
-    nodes: Nodes
-    neighbours: Tensor
-    members: Tensor | None = None
-
-
-class Convolution(nn.Module):
-    """relu(W x_i + w + V sum of x_j over the neighbours j of i), of x (..., n, d) with neighbours (..., n, n)."""
-
-    def __init__(self, width: int) -> None:
-        super().__init__()
-        self.itself, self.around = nn.Linear(width, width), nn.Linear(width, width, bias=False)
-
-    def forward(self, x: Tensor, neighbours: Tensor) -> Tensor:
-        return torch.relu(self.itself(x) + self.around(neighbours @ x))
-
-
-class Extractor(nn.Module):
-    """U norm(what :meth:`gathered` gives) + u, for units (b, n, d); norm is batch normalisation over real units.
-
-    Args:
-        width: d.
-        hops: number of convolutions.
-        gathered: how many times d its vectors are wide.
-    """
-
-    def __init__(self, width: int, hops: int, gathered: int) -> None:
-        super().__init__()
-        self.convolutions = nn.ModuleList(Convolution(width) for _ in range(hops))
-        self.norm, self.out = BatchNorm(gathered * width), nn.Linear(gathered * width, width)
-
-    def forward(self, x: Tensor, surroundings: Surroundings) -> Tensor:
-        out: Tensor = self.out(self.norm(self.gathered(x, surroundings), surroundings.nodes.present))
-        return out
-
-    @abstractmethod
-    def gathered(self, x: Tensor, surroundings: Surroundings) -> Tensor:
-        """(b, n, c d) from (b, n, d)."""
-
-
-class Extracting(PositionModel):
-    """Queries and keys are projected from what an extractor of each layer makes of the units, values from the units.
-
-    Args:
-        dims: sizes of the Transformer.
-        encodings: of the graph.
-        extractors: one for each layer.
-        hops: k, for the formula of parameters.
-    """
-
-    def __init__(self, dims: Dims, encodings: list[Encoding], extractors: list[Extractor], hops: int) -> None:
-        self.unit_count = UnitCount()
-        super().__init__(dims, [*encodings, self.unit_count], k=hops)
-        self.extractors = nn.ModuleList(extractors)
-
-    @property
-    def causal(self) -> bool:
-        """No: an edge to a later unit changes what is around an earlier one."""
-        return False
-
-    def sources(self, sources: Sources, prepared: Surroundings, site: Site) -> Sources:
-        made: Tensor = self.extractors[site.layer](sources.query, prepared)
-        return Sources(made, made, sources.value)
 
 
 class Graformer(PositionModel, name="graformer"):
@@ -132,7 +45,7 @@ class Graformer(PositionModel, name="graformer"):
     s_ij += b[row(r_ji)]: one scalar per head and distance, of the pair (key, query).
 
     r_ji is the signed length of the shortest path from the key j to the query i (:class:`Distance` with query and key
-    exchanged). With D = reach and W = within::
+    exchanged). With D = max_distance and W = within::
 
         row(r) = 0                                             r = 0
                  1                                             no path
@@ -141,20 +54,18 @@ class Graformer(PositionModel, name="graformer"):
                  2D + 3 + min(2k - 1, 2W)                      j and i in one node, i the k-th unit after j
                  2D + 3 + min(2k, 2W)                          likewise, the k-th before
 
-    Everything farther, in either direction, has the last row of its kind, without its sign; 2D + 4 rows for paths reach
-    to distance D + 1. Rows start from U(-1, 1). (Schmitt et al. 2021, and their code.) The survey's eq. 31 takes r_ij
-    and keeps both signs: ``graformer-survey``. The authors' rows for titles are not included; give a title its own
-    edges.
+    Everything farther has the last row of its kind, without its sign; 2D + 4 rows for paths reach to distance D + 1.
+    Rows start from U(-1, 1). (Schmitt et al. 2021, and their code.) The survey's eq. 31 takes r_ij and keeps both
+    signs: ``graformer-survey``. Instead of the authors' rows for titles, give a title its own edges.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: signed integers per pair.
-        reach: D_max.
+        max_distance: D_max.
         within: W, the same for units of one node.
         sharing: ``none``, each layer has its table; ``layer-wise`` is the code's shared one.
 
     Raises:
-        PositionError: a reach below 1, an encoding without one integer per pair, or a step of decoding.
+        PositionError: a step of decoding.
     """
 
     spec = Spec(
@@ -166,12 +77,17 @@ class Graformer(PositionModel, name="graformer"):
     )
 
     def __init__(
-        self, dims: Dims, encoding: Encoding = Distance(), reach: int = 4, within: int = 10, sharing: Sharing = "none"
+        self,
+        dims: Dims,
+        encoding: Encoding = Distance(),
+        max_distance: int = 4,
+        within: int = 10,
+        sharing: Sharing = "none",
     ) -> None:
         check_offsets(encoding)
-        rows = 2 * reach + 4 + 2 * within
+        rows = 2 * max_distance + 4 + 2 * within
         super().__init__(dims, [of_all_pairs(self.name, encoding)], R=rows, copies=Table.copies(sharing, dims))
-        self.reach, self.within = reach, within
+        self.max_distance, self.within = max_distance, within
         self.table = Table(dims, rows, sharing)
         nn.init.uniform_(self.table.weight, -1, 1)
 
@@ -189,16 +105,12 @@ class Graformer(PositionModel, name="graformer"):
         return Terms(bias=(prepared.map(self.table.at(site.layer).__getitem__),))
 
     def _row(self, values: Tensor) -> Tensor:
-        last = 2 * self.reach + 3
-        rows = _folded(values, 1).clamp(max=last)
+        # Both signs are in one sequence of rows, even and odd ones.
+        last, inner = 2 * self.max_distance + 3, values - WITHIN
+        rows = (2 * values.abs() + (values < 0)).clamp(max=last)
         rows = torch.where(values == UNREACHABLE, 1, rows)
-        inner = last + (_folded(values - WITHIN, 0) - (values > WITHIN).long()).clamp(max=2 * self.within)
+        inner = last + (2 * inner.abs() - (inner > 0).long()).clamp(max=2 * self.within)
         return torch.where(is_plain(values) | (values == UNREACHABLE), rows, inner)
-
-
-def _folded(values: Tensor, odd: int) -> Tensor:
-    """2|r|, and ``odd`` more for negative r: both signs in one sequence of rows."""
-    return 2 * values.abs() + odd * (values < 0)
 
 
 class GraformerSurvey(PairTable, name="graformer-survey"):
@@ -206,19 +118,15 @@ class GraformerSurvey(PairTable, name="graformer-survey"):
 
     s_ij += b[r_ij]: one scalar per head and signed shortest-path distance from query to key, clipped to +-D_max.
 
-    A distance beyond D_max counts as D_max of its own sign; pairs without a path have a row, and so have units of one
-    node by their offset (survey, eq. 31). Without the rows for units of one node these are the 2(D_max + 1)h numbers of
-    Table 1. The authors' code goes from key to query and merges the signs beyond D_max + 1: ``graformer``.
+    Pairs without a path have a row, and so have units of one node by their offset (survey, eq. 31). Without the latter
+    these are the 2(D_max + 1)h numbers of Table 1. The authors' code goes from key to query and merges the signs beyond
+    D_max + 1: ``graformer``.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: signed integers per pair.
-        reach: D_max.
+        max_distance: D_max.
         within: units of one node this far apart have a row each, on both sides.
         sharing: ``none``, each layer has its table.
-
-    Raises:
-        PositionError: the reach is below 1, or the encoding does not give one integer per pair.
     """
 
     spec = Spec(
@@ -230,9 +138,14 @@ class GraformerSurvey(PairTable, name="graformer-survey"):
     )
 
     def __init__(
-        self, dims: Dims, encoding: Encoding = Distance(), reach: int = 4, within: int = 10, sharing: Sharing = "none"
+        self,
+        dims: Dims,
+        encoding: Encoding = Distance(),
+        max_distance: int = 4,
+        within: int = 10,
+        sharing: Sharing = "none",
     ) -> None:
-        super().__init__(dims, encoding, Window(encoding, reach, within), sharing)
+        super().__init__(dims, encoding, clipped_rows(encoding, max_distance, within), sharing)
         nn.init.uniform_(self.table.weight, -1, 1)
 
 
@@ -245,13 +158,12 @@ class GraphBERT(PositionModel, name="graph-bert"):
     distance from the target, which is the root and has 0 twice. (Zhang et al. 2020, section 3.2; the authors' code,
     whose three tables are learned; the paper's and the survey's form without parameters is ``graph-bert-survey``.)
 
-    The code computes all three in one large graph and feeds contexts of a target and the k nodes nearest to it:
+    The code computes all three in one large graph and reads contexts of a target and the k nodes nearest to it:
     :func:`structpe.transforms.parts.contexts` makes these, with the features that ``Feature("intimacy")`` and
-    ``Feature("hop")`` then read here. Its roles are those of one round, functions of the degree. The LayerNorm and the
-    dropout that it applies after the sum, and the residual of raw features in each layer, are not included.
+    ``Feature("hop")`` then read. Its roles are those of one round, functions of the degree. Its LayerNorm and dropout
+    after the sum, and the residual of raw features in each layer, are not included.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: roles; the 99 most frequent by default.
         rank: integers 0, 1, ... per unit.
         hop: integers 0, 1, ... per unit.
@@ -277,7 +189,7 @@ class GraphBERT(PositionModel, name="graph-bert"):
         hop: Encoding = RootDistance(),
         rows: int = 100,
     ) -> None:
-        check_rows(self.name, encoding, rows)
+        _check_rows(self.name, encoding, rows)
         super().__init__(dims, [of_whole(self.name, each) for each in (encoding, rank, hop)], n=rows)
         self.tables = nn.ParameterList(torch.randn(rows, dims.width) for _ in range(3))
 
@@ -299,19 +211,14 @@ class GraphBERTSurvey(PositionModel, name="graph-bert-survey"):
 
     x_u + P[role(u)] + P[rank(u)] + P[hop(u)]: P the sinusoids of three integers, without parameters.
 
-    As the paper writes it (Zhang et al. 2020, section 3.2) and the survey quotes it (section 4.3.2): P[t] interleaves
-    sin and cos of t 10000^(-2i/d), and roles are refined until they no longer change. Their numbers are arbitrary
-    names, which a sinusoid treats as places; the authors' code has learned tables instead: see ``graph-bert``, also for
-    contexts.
+    P[t] interleaves sin and cos of t 10000^(-2i/d), and roles are refined until they no longer change. Their numbers
+    are arbitrary names, which a sinusoid treats as places; the authors' code has learned tables: ``graph-bert``, which
+    also says how contexts are made. (Zhang et al. 2020, section 3.2; survey, section 4.3.2.)
 
     Args:
-        dims: sizes of the Transformer.
         encoding: roles.
         rank: one number per unit.
         hop: one number per unit.
-
-    Raises:
-        PositionError: an encoding gives a vector per unit.
     """
 
     spec = Spec(
@@ -344,12 +251,11 @@ class DwivediWL(PositionModel, name="dwivedi-wl"):
     x_u + E[role(u)]: role(u) the number of the unit's Weisfeiler-Lehman colour, E a learned table (n, d).
 
     (Dwivedi and Bresson 2020, section 4, their comparison with Graph-BERT's absolute positions.) Their code numbers the
-    colours of each graph separately, so that a number means different colours in different graphs; here numbers are
-    those of the data set that the encoding was fitted to, and colours that it has not seen share row 0. Of the rounds
-    of their code one is kept, after which a colour is equivalent to the degree: choose more with ``iterations``.
+    colours of each graph separately: a number means different colours in different graphs. Here numbers are those of
+    the data set that the encoding was fitted to, and colours that it has not seen share row 0. One round is done, after
+    which a colour is equivalent to the degree: choose more with ``iterations``.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: roles; the 99 most frequent colours by default, as there are 100 rows.
         rows: n.
 
@@ -362,12 +268,81 @@ class DwivediWL(PositionModel, name="dwivedi-wl"):
     def __init__(
         self, dims: Dims, encoding: WeisfeilerLehman = WeisfeilerLehman(max_roles=99), rows: int = 100
     ) -> None:
-        check_rows(self.name, encoding, rows)
+        _check_rows(self.name, encoding, rows)
         super().__init__(dims, [encoding], n=rows)
         self.table = nn.Parameter(torch.randn(rows, dims.width))
 
     def inputs(self, x: Tensor, prepared: Positions) -> Tensor:
         return x + self.table[prepared.queries(self.encodings[0])]
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What is around each unit.
+
+    Attributes:
+        nodes: the nodes of the batch.
+        neighbours: (b, n, n) weights of a sum over the nodes that an edge joins with a unit's node.
+        members: (b, n, n) whether the second unit's node is in the subgraph around the first's; None if nothing asks.
+    """
+
+    nodes: Nodes
+    neighbours: Tensor
+    members: Tensor | None = None
+
+
+class _Convolution(nn.Module):
+    """relu(W x_i + w + V sum of x_j over the neighbours j of i), of x (..., n, d) with neighbours (..., n, n)."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.itself, self.around = nn.Linear(width, width), nn.Linear(width, width, bias=False)
+
+    def forward(self, x: Tensor, neighbours: Tensor) -> Tensor:
+        return torch.relu(self.itself(x) + self.around(neighbours @ x))
+
+
+class _Extractor(nn.Module):
+    """Convolutions of x (b, n, d), and U norm(.) + u of what is gathered from them, which is ``times`` as wide."""
+
+    def __init__(self, width: int, hops: int, times: int) -> None:
+        super().__init__()
+        self.convolutions = nn.ModuleList(_Convolution(width) for _ in range(hops))
+        self.norm, self.out = BatchNorm(times * width), nn.Linear(times * width, width)
+
+    def forward(self, gathered: Tensor, present: Tensor) -> Tensor:
+        """(b, n, d); norm is batch normalisation over the units that are present (b, n)."""
+        out: Tensor = self.out(self.norm(gathered, present))
+        return out
+
+
+class Extracting(PositionModel):
+    """Queries and keys are projected from what an extractor of each layer makes of the units, values from the units.
+
+    Args:
+        encoding: of the graph.
+        hops: k.
+        times: how many times d the vectors are wide that are :meth:`gathered`.
+    """
+
+    def __init__(self, dims: Dims, encoding: Encoding, hops: int, times: int) -> None:
+        super().__init__(dims, [encoding, UNIT_COUNT], k=hops)
+        self.extractors = nn.ModuleList(_Extractor(dims.width, hops, times) for _ in range(dims.layers))
+
+    @property
+    def causal(self) -> bool:
+        """No: an edge to a later unit changes what is around an earlier one."""
+        return False
+
+    def sources(self, sources: Sources, prepared: Surroundings, site: Site) -> Sources:
+        extractor = cast(_Extractor, self.extractors[site.layer])
+        gathered = self.gathered(extractor.convolutions, sources.query, prepared)
+        made = extractor(gathered, prepared.nodes.present)
+        return Sources(made, made, sources.value)
+
+    @abstractmethod
+    def gathered(self, convolutions: nn.ModuleList, x: Tensor, surroundings: Surroundings) -> Tensor:
+        """(b, n, times d) from (b, n, d)."""
 
 
 class SAT(Extracting, name="sat"):
@@ -381,16 +356,11 @@ class SAT(Extracting, name="sat"):
 
     W_l, V_l (d, d), w_l (d), U (d, (k + 1) d), u (d) are of each layer; norm is batch normalisation over real units.
     (Structure-aware self-attention with the k-subtree extractor, Chen D. et al. 2022, section 4; the authors' code,
-    which takes any graph network: this is its type "graph", the default of the model there.) ``sat-subgraph`` has the
-    k-subgraph extractor. Other position models can be added, as with any that leaves attention itself alone.
+    type "graph" of its graph networks, the default there.) ``sat-subgraph`` has the k-subgraph extractor.
 
-    Unlike the code: an edge counts in both directions, a self-loop and edge labels do not count, units of one node are
-    averaged in the sum over neighbours, and the layers of this library normalise x before; the code's factor of
-    1/sqrt(degree) after attention, an option there, is not included.
-
-    Args:
-        dims: sizes of the Transformer.
-        hops: k.
+    Unlike the code: an edge counts in both directions, self-loops and edge labels do not count, units of one node are
+    averaged in the sum over neighbours, and x is normalised before; its option of a factor 1/sqrt(degree) after
+    attention is not included.
     """
 
     spec = Spec(
@@ -408,20 +378,16 @@ class SAT(Extracting, name="sat"):
     )
 
     def __init__(self, dims: Dims, hops: int = 2) -> None:
-        self.adjacency = Adjacency()
-        extractors: list[Extractor] = [_Subtree(dims.width, hops, hops + 1) for _ in range(dims.layers)]
-        super().__init__(dims, [self.adjacency], extractors, hops)
+        super().__init__(dims, ADJACENCY, hops, times=hops + 1)
 
     def prepare(self, positions: Positions) -> Surroundings:
         """The neighbours of each unit, once for all layers."""
-        nodes = Nodes.of(positions, self.unit_count, next(self.parameters()).dtype)
-        return Surroundings(nodes, nodes.neighbours(positions, self.adjacency))
+        nodes = Nodes.of(positions, next(self.parameters()).dtype)
+        return Surroundings(nodes, nodes.neighbours(positions))
 
-
-class _Subtree(Extractor):
-    def gathered(self, x: Tensor, surroundings: Surroundings) -> Tensor:
+    def gathered(self, convolutions: nn.ModuleList, x: Tensor, surroundings: Surroundings) -> Tensor:
         each = [x]
-        for convolution in self.convolutions:
+        for convolution in convolutions:
             each.append(convolution(each[-1], surroundings.neighbours))
         return torch.cat(each, dim=-1)
 
@@ -435,12 +401,11 @@ class SATSubgraph(Extracting, name="sat-subgraph"):
 
         x^l_u = relu(W_l x^(l-1)_u + w_l + V_l sum_j x^(l-1)_j),    j over the neighbours of u up to k edges from i
 
-    The network runs in the subgraph around each i by itself, so that it distinguishes more than that of ``sat``, which
-    has everything else in common; U is (d, 2 d). It takes memory b n^2 d, and so is for small graphs. (Chen D. et al.
-    2022, section 4, the k-subgraph extractor; the authors' code, "khopgnn".)
+    The network runs in the subgraph around each i by itself, and distinguishes more than that of ``sat``, which has all
+    else in common; U is (d, 2 d). It takes memory b n^2 d, and so is for small graphs. (Chen D. et al. 2022, section 4,
+    the k-subgraph extractor; the authors' code, "khopgnn".)
 
     Args:
-        dims: sizes of the Transformer.
         hops: k, which is also the number of layers of the network.
     """
 
@@ -452,26 +417,21 @@ class SATSubgraph(Extracting, name="sat-subgraph"):
     )
 
     def __init__(self, dims: Dims, hops: int = 2) -> None:
-        self.distance, self.hops = UndirectedDistance(max_distance=hops + 1), hops
-        extractors: list[Extractor] = [_Subgraph(dims.width, hops, 2) for _ in range(dims.layers)]
-        super().__init__(dims, [self.distance], extractors, hops)
+        super().__init__(dims, UndirectedDistance(max_distance=hops + 1), hops, times=2)
 
     def prepare(self, positions: Positions) -> Surroundings:
         """The neighbours of each unit and the members of its subgraph, once for all layers."""
-        nodes = Nodes.of(positions, self.unit_count, next(self.parameters()).dtype)
-        far: Lookup = positions[self.distance]
-        near = far.map(lambda d: (d <= self.hops) | (d > WITHIN // 2))  # units of one node are in it
+        nodes = Nodes.of(positions, next(self.parameters()).dtype)
+        far: Lookup = positions[self.encodings[0]]
+        near = far.map(lambda d: (d <= self.sizes["k"]) | (d > WITHIN // 2))  # units of one node are in it
         members = near.dense() & (nodes.weights > 0)
         neighbours = torch.where(far.map(lambda d: d == 1).dense(), nodes.weights, 0)
         return Surroundings(nodes, neighbours, members)
 
-
-class _Subgraph(Extractor):
-    def gathered(self, x: Tensor, surroundings: Surroundings) -> Tensor:
+    def gathered(self, convolutions: nn.ModuleList, x: Tensor, surroundings: Surroundings) -> Tensor:
         assert surroundings.members is not None  # prepared above
         members = surroundings.members[..., None]
         inside, neighbours = torch.where(members, x[:, None], 0), surroundings.neighbours[:, None]
-        for convolution in self.convolutions:
+        for convolution in convolutions:
             inside = torch.where(members, convolution(inside, neighbours), 0)
-        summed = (inside * surroundings.nodes.shares[:, None, :, None]).sum(2)
-        return torch.cat([x, summed], dim=-1)
+        return torch.cat([x, surroundings.nodes.within(inside)], dim=-1)

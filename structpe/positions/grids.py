@@ -1,4 +1,8 @@
-"""Images and videos: positions on a grid of patches or pixels."""
+"""Images and videos: positions on a grid of patches or pixels.
+
+A model raises a :class:`PositionError` for an encoding that does not give what it needs, such as two coordinates per
+unit, and for a batch with a place beyond its shape.
+"""
 
 from __future__ import annotations
 
@@ -26,24 +30,16 @@ from structpe.positions.places import (
     row_by_row,
     within,
 )
-from structpe.positions.sinusoids import Augmentation, augmented, interleaved, timing
+from structpe.positions.sinusoids import CELLS, Augmentation, augmented, interleaved, timing
 from structpe.positions.tables import PairTable, Sharing
 from structpe.terms import Lookup
 
-__all__ = [
-    "CAPE2D",
-    "DETR",
-    "BEiT",
-    "DETRLearned",
-    "SinusoidalND",
-    "Swin",
-    "TimeSformer",
-    "ViT",
-    "ViT2D",
-    "ViViT",
-    "WindowBias",
-    "WindowRows",
-]
+__all__ = ["CAPE2D", "DETR", "BEiT", "DETRLearned", "SinusoidalND", "Swin", "TimeSformer", "ViT", "ViT2D", "ViViT"]
+
+
+def _added(params: str) -> Cells:
+    """The row of Table 1 of learned vectors that are added to the input, on grids of a largest size."""
+    return Cells("A", "APE", learnable=True, recurring=False, unbound=False, params=params)
 
 
 @dataclass(frozen=True)
@@ -57,9 +53,6 @@ class WindowRows:
         window: its shape.
         codes: whether three more rows are for pairs with a unit that is outside the grid: only the query, only the key,
             both.
-
-    Raises:
-        PositionError: the window has no axis, or one below 1.
     """
 
     model: str
@@ -80,7 +73,7 @@ class WindowRows:
         row = torch.zeros_like(values[:, 0])
         for axis, length in enumerate(self.window):
             row = row * (2 * length - 1) + (-values[:, axis]).clamp(1 - length, length - 1) + length - 1
-        code = values[:, 0] - OUTSIDE
+        code = values[:, 0] - OUTSIDE  # 1, 2 or 3 where a unit is outside the grid
         return torch.where(code > 0, self.size - 4 + code, row) if self.codes else row
 
 
@@ -88,11 +81,14 @@ class WindowBias(PairTable):
     """s_ij += B[row of the offset between two patches], one learned scalar per head, layer and offset in a window.
 
     Args:
-        dims: sizes of the Transformer.
-        encoding: offsets per pair, key minus query.
+        encoding: (y, x) offsets per pair, key minus query.
+        window: (H, W), or any other number of axes that the encoding has.
         rows: the rule of the rows.
         sharing: which layers and heads have the same numbers.
         std: deviation of the normal distribution that the scalars start from.
+
+    Raises:
+        PositionError: an invalid window, or another number of axes.
     """
 
     def __init__(self, dims: Dims, encoding: Encoding, rows: WindowRows, sharing: Sharing, std: float = 0.02) -> None:
@@ -131,14 +127,6 @@ class BEiT(WindowBias, name="beit"):
     ``layer-wise``. The class token is the unit without a place in the grid: see
     :func:`structpe.transforms.with_class_token`. Offsets beyond the window count as those at its edge.
 
-    Args:
-        dims: sizes of the Transformer.
-        encoding: (y, x) offsets per pair, key minus query.
-        window: (H, W), or any other number of axes that the encoding has.
-        sharing: which layers and heads have the same numbers.
-
-    Raises:
-        PositionError: an invalid window, or another number of axes.
     """
 
     spec = Spec("bao2022", "grid", Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="R*copies"))
@@ -167,7 +155,6 @@ class CAPE2D(PositionModel, name="cape-2d"):
     code.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: coordinates and steps.
         shift: most by which all units are moved along an axis, 0 or more.
         local: most by which a unit is moved by itself, in steps; up to 0.5 keeps their order.
@@ -177,9 +164,7 @@ class CAPE2D(PositionModel, name="cape-2d"):
         PositionError: the width is odd, or an augmentation is invalid.
     """
 
-    spec = Spec(
-        "likhomanenko2021", "grid", Cells("A", "APE", learnable=False, recurring=False, unbound=True, params="0")
-    )
+    spec = Spec("likhomanenko2021", "grid", CELLS)
 
     def __init__(
         self,
@@ -228,7 +213,6 @@ class DETR(PositionModel, name="detr"):
     ``valid`` marks them. A unit without a place in the grid has 0. Computed in float64, then rounded to the dtype of x.
 
     Args:
-        dims: sizes of the Transformer; the width must be even.
         encoding: per unit and axis (count, count of the line).
         normalised: whether counts are divided by those of their lines; the authors' model does.
 
@@ -255,7 +239,32 @@ class DETR(PositionModel, name="detr"):
         return in_queries_and_keys(self.name, sources, prepared)
 
 
-class DETRLearned(PositionModel, name="detr-learned"):
+class RowsAndColumns(PositionModel):
+    """A learned vector for each row, and one for each column, of a grid, each of half the width.
+
+    Args:
+        encoding: (y, x) per unit.
+        shape: (H, W).
+
+    Raises:
+        PositionError: an odd width.
+    """
+
+    columns: nn.Parameter
+    rows: nn.Parameter
+
+    def __init__(self, dims: Dims, encoding: Encoding, shape: tuple[int, int]) -> None:
+        check_shape(self.name, shape, 2)
+        half(self.name, dims.width)
+        super().__init__(dims, [of_whole(self.name, encoding)], H=shape[0], W=shape[1])
+        self.shape = tuple(shape)
+
+    def places(self, of_units: Tensor) -> Tensor:
+        """(b, n, 2) the places (y, x), which are within the shape; -1 for none."""
+        return within(self.name, coordinates(self.name, self.encodings[0], of_units, 2), self.shape)
+
+
+class DETRLearned(RowsAndColumns, name="detr-learned"):
     """Learned vectors of rows and columns in queries and keys of every layer (Carion et al. 2020, DETR's code).
 
     q = W_q (n + P), k = W_k (n + P), v = W_v n in every layer;  P_yx = cat[C[x], R[y]], x first.
@@ -264,13 +273,6 @@ class DETRLearned(PositionModel, name="detr-learned"):
     al. 2020, ablation of section 4.2, and their code, class PositionEmbeddingLearned, with H = W = 50.) Units without a
     place in the grid get zeros.
 
-    Args:
-        dims: sizes of the Transformer; the width must be even.
-        encoding: (y, x) per unit.
-        shape: (H, W).
-
-    Raises:
-        PositionError: an odd width, a batch with a place beyond the shape, or not two coordinates.
     """
 
     spec = Spec(
@@ -278,20 +280,15 @@ class DETRLearned(PositionModel, name="detr-learned"):
     )
 
     def __init__(self, dims: Dims, encoding: Encoding = Coordinates(), shape: tuple[int, int] = (50, 50)) -> None:
-        check_shape(self.name, shape, 2)
-        half(self.name, dims.width)
-        height, width = shape
-        super().__init__(dims, [of_whole(self.name, encoding)], H=height, W=width)
-        self.shape = tuple(shape)
-        self.columns = nn.Parameter(torch.rand(width, dims.width // 2))
-        self.rows = nn.Parameter(torch.rand(height, dims.width // 2))
+        super().__init__(dims, encoding, shape)
+        self.columns, self.rows = (nn.Parameter(torch.rand(length, dims.width // 2)) for length in reversed(shape))
 
     def prepare(self, positions: Positions) -> Tensor:
         """(b, m, d) P of all units, once for all layers."""
-        given = coordinates(self.name, self.encodings[0], positions[self.encodings[0]], 2)
-        y, x = within(self.name, given, self.shape).clamp(min=0).unbind(-1)
+        places = self.places(positions[self.encodings[0]])
+        y, x = places.clamp(min=0).unbind(-1)
         vectors = torch.cat([self.columns[x], self.rows[y]], dim=-1)
-        return torch.where(outside(given)[..., None], 0, vectors)
+        return torch.where(outside(places)[..., None], 0, vectors)
 
     def sources(self, sources: Sources, prepared: Tensor, site: Site) -> Sources:
         return in_queries_and_keys(self.name, sources, prepared)
@@ -308,15 +305,14 @@ class SinusoidalND(PositionModel, name="sinusoidal-nd"):
     in the grid get zeros. Computed in float64, then rounded to the dtype of x.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: coordinates per unit.
         axes: A.
 
     Raises:
-        PositionError: fewer than 2 A channels, or another number of coordinates.
+        PositionError: fewer than 2 A channels.
     """
 
-    spec = Spec("vaswani2018", "grid", Cells("A", "APE", learnable=False, recurring=False, unbound=True, params="0"))
+    spec = Spec("vaswani2018", "grid", CELLS)
 
     def __init__(self, dims: Dims, encoding: Encoding = Coordinates(), axes: int = 2) -> None:
         if axes < 1 or dims.width < 2 * axes:
@@ -342,15 +338,8 @@ class Swin(WindowBias, name="swin"):
 
     B ((2H-1)(2W-1), h) starts from a normal distribution of deviation 0.02, cut off at 2. (Liu et al. 2021, section
     3.2, eq. 4, and their code; what the paper calls B is the matrix that is looked up.) Swin attends within windows of
-    H x W patches, so that there is no larger offset: those windows are ``swin-windows``, and Swin is the sum of both.
-    Here offsets beyond a window, if there are any, count as those at its edge. On one axis, with a window (W,), it is a
-    bias of sequences.
-
-    Args:
-        dims: sizes of the Transformer.
-        encoding: (y, x) offsets per pair, key minus query.
-        window: (H, W), or any other number of axes that the encoding has.
-        sharing: ``none`` as in Swin.
+    H x W patches, and has no larger offset: those windows are ``swin-windows``, and Swin is the sum of both. Offsets
+    beyond a window count as those at its edge. On one axis, with a window (W,), it is a bias of sequences.
 
     Raises:
         PositionError: an invalid window, another number of axes, or a unit that has no place in the grid.
@@ -388,19 +377,11 @@ class TimeSformer(PositionModel, name="timesformer"):
     space and time, is not part of this model.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: per unit and axis (time, y, x) the count of places up to it, and of all on the line.
         shape: (F, H, W).
-
-    Raises:
-        PositionError: an invalid shape, or an encoding that does not give such counts.
     """
 
-    spec = Spec(
-        "bertasius2021",
-        "grid",
-        Cells("A", "APE", learnable=True, recurring=False, unbound=False, params="(1 + H*W + F)*d"),
-    )
+    spec = Spec("bertasius2021", "grid", _added("(1 + H*W + F)*d"))
 
     def __init__(
         self, dims: Dims, encoding: Encoding = GridRank(axes=3), shape: tuple[int, int, int] = (8, 14, 14)
@@ -441,21 +422,15 @@ class ViT(GridTable, name="vit"):
 
     A grid of H x W patches; E starts from N(0, 0.02). (Dosovitskiy et al. 2021, section 3.1, eq. 1; appendix D.4 calls
     it 1-dimensional, and finds the 2-dimensional one, ``vit-2d``, no better.) The authors' table has as many rows as
-    the image has tokens, so that theirs is ``learned`` by reading order; here a smaller grid is the upper left of H x
-    W. The class token is the unit without a place in the grid: see :func:`structpe.transforms.with_class_token`.
+    the image has tokens, and is ``learned`` by reading order; here a smaller grid is the upper left of H x W. The class
+    token is the unit without a place in the grid: see :func:`structpe.transforms.with_class_token`.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: (y, x) per unit.
         shape: (H, W); 14 x 14 are patches of 16 pixels of an image of 224.
-
-    Raises:
-        PositionError: a batch has a place beyond the shape, or the encoding does not give two coordinates.
     """
 
-    spec = Spec(
-        "dosovitskiy2021", "grid", Cells("A", "APE", learnable=True, recurring=False, unbound=False, params="R*d")
-    )
+    spec = Spec("dosovitskiy2021", "grid", _added("R*d"))
 
     def __init__(self, dims: Dims, encoding: Encoding = Coordinates(), shape: tuple[int, int] = (14, 14)) -> None:
         super().__init__(dims, encoding, shape, axes=2)
@@ -473,7 +448,7 @@ class ViT(GridTable, name="vit"):
         return other
 
 
-class ViT2D(PositionModel, name="vit-2d"):
+class ViT2D(RowsAndColumns, name="vit-2d"):
     """One learned vector per row and one per column of an image (Dosovitskiy et al. 2021, ViT, appendix D.4).
 
     x_yx + cat[X[1 + x], Y[1 + y]], with tables X (1 + W, d/2) and Y (1 + H, d/2).
@@ -482,34 +457,19 @@ class ViT2D(PositionModel, name="vit-2d"):
     positional embedding", X-embedding first.) The paper does not say what its class token gets; here it gets X[0] and
     Y[0].
 
-    Args:
-        dims: sizes of the Transformer; the width must be even.
-        encoding: (y, x) per unit.
-        shape: (H, W).
-
-    Raises:
-        PositionError: an odd width, a batch with a place beyond the shape, or not two coordinates.
     """
 
-    spec = Spec(
-        "dosovitskiy2021",
-        "grid",
-        Cells("A", "APE", learnable=True, recurring=False, unbound=False, params="(2 + H + W)*d//2"),
-    )
+    spec = Spec("dosovitskiy2021", "grid", _added("(2 + H + W)*d//2"))
 
     def __init__(self, dims: Dims, encoding: Encoding = Coordinates(), shape: tuple[int, int] = (14, 14)) -> None:
-        check_shape(self.name, shape, 2)
-        half(self.name, dims.width)
-        height, width = shape
-        super().__init__(dims, [of_whole(self.name, encoding)], H=height, W=width)
-        self.shape = tuple(shape)
-        self.columns = nn.Parameter(torch.randn(1 + width, dims.width // 2) * 0.02)
-        self.rows = nn.Parameter(torch.randn(1 + height, dims.width // 2) * 0.02)
+        super().__init__(dims, encoding, shape)
+        self.columns, self.rows = (
+            nn.Parameter(torch.randn(1 + length, dims.width // 2) * 0.02) for length in reversed(shape)
+        )
 
     def inputs(self, x: Tensor, prepared: Positions) -> Tensor:
-        places = coordinates(self.name, self.encodings[0], prepared.queries(self.encodings[0]), 2)
-        y, column = (within(self.name, places, self.shape) + 1).unbind(-1)
-        return x + torch.cat([self.columns[column], self.rows[y]], dim=-1)
+        row, column = (self.places(prepared.queries(self.encodings[0])) + 1).unbind(-1)
+        return x + torch.cat([self.columns[column], self.rows[row]], dim=-1)
 
 
 class ViViT(GridTable, name="vivit"):
@@ -526,15 +486,11 @@ class ViViT(GridTable, name="vivit"):
     its own positions: ``vit`` and ``learned``.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: (time, y, x) per unit.
         shape: (F, H, W); 16 x 14 x 14 are tubelets of 2 x 16 x 16 of 32 frames of 224 pixels.
-
-    Raises:
-        PositionError: a batch has a place beyond the shape, or the encoding does not give three coordinates.
     """
 
-    spec = Spec("arnab2021", "grid", Cells("A", "APE", learnable=True, recurring=False, unbound=False, params="R*d"))
+    spec = Spec("arnab2021", "grid", _added("R*d"))
 
     def __init__(
         self, dims: Dims, encoding: Encoding = Coordinates(axes=3), shape: tuple[int, int, int] = (16, 14, 14)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
@@ -16,22 +15,16 @@ from structpe.encodings.distance import Degree
 from structpe.encodings.label_path import LabelPath
 from structpe.encodings.order import Size
 from structpe.encodings.walks import RRWP
-from structpe.errors import PositionError
 from structpe.positions import Block, Cells, Dims, Positions, Site, Spec
-from structpe.positions.block import ListedPairs, allowed, factored, of_layers, products, softmax, split
-from structpe.positions.checks import of_arity
-from structpe.positions.networks import BatchNorm
-from structpe.positions.path_attention import Edges
+from structpe.positions.block import FactoredBlock, ListedPairs, allowed, of_layers, products, softmax
+from structpe.positions.checks import clipped
+from structpe.positions.networks import BatchNorm, pair_vector_width
+from structpe.positions.path_labels import Edges, check_single_edges
 from structpe.positions.tables import diagonal, numbers_and_marks, pair_width
 from structpe.precision import wide
-from structpe.structure import path
 from structpe.terms import Lookup, Terms
 
-__all__ = [
-    "GRIT",
-    "PPGT",
-    "signed_root",
-]
+__all__ = ["GRIT", "PPGT", "signed_root"]
 
 
 def signed_root(z: Tensor) -> Tensor:
@@ -47,7 +40,7 @@ def signed_root(z: Tensor) -> Tensor:
 
 
 class _SignedRoot(torch.autograd.Function):
-    """rho' = 1 / (2 |rho|), so that only rho is kept."""
+    """As rho' = 1 / (2 |rho|), only rho is kept."""
 
     generate_vmap_rule = True
 
@@ -74,16 +67,17 @@ def _slope(root: Tensor) -> Tensor:
     return root.abs().mul_(2).masked_fill_(root.logical_not(), float("inf")).reciprocal_()
 
 
+_PARAMS_GRIT = "2*K*d + V*d + l*(6*d*d + 6*d + d + dh*d) + (l - 1)*(d*d + 3*d)"
+_PARAMS_PPGT = "(7*K + 1)*w + (w + 1)*d + (K + 2)*d + d + (4*(d*d + d) + 2*h*(d + 1))*l"
+"""Formulas of the number of parameters."""
+
 Norm: TypeAlias = Literal["layer", "batch"]
 """How the states of pairs are normalised: each for itself, or each channel over all pairs of a batch."""
-
-_PARAMS = "2*K*d + V*d + l*(6*d*d + 6*d + d + dh*d) + (l - 1)*(d*d + 3*d)"
-"""Formula of the number of parameters."""
 
 
 @dataclass(frozen=True, eq=False)
 class _State:
-    """What is passed from layer to layer.
+    """What each layer gives to the next.
 
     Attributes:
         pairs: (P, d) e, the states of the pairs that are listed.
@@ -120,34 +114,31 @@ class GRIT(Block, name="grit"):
     deg_i is the number of nodes that edges of i lead to. (Ma et al. 2023, section 3.2; the authors' code.) The
     states take d numbers for each pair of units of one structure. Padding has none.
 
-    E (1 + V, d) embeds the label of the edge that joins i and j, if ``labels`` is given and an edge joins them; without
-    it there is no E.
+    E (1 + V, d) embeds the label of the edge that joins i and j, if there is one and ``labels`` is given.
 
     As in the code: q_i and k_j are added, not multiplied, and there is no 1/sqrt(d_h). Unlike the code: units are
     normalised before a layer, as in all layers of this library, and the last layer does not change the states, which
-    are not used any more. The code's configurations have ``norm="batch"``, with LayerNorm as an option; here LayerNorm
-    is the default, as it does not depend on the rest of a batch. Where they have labels of edges, the state of i and j
-    has that of an edge j -> i only; here it also has that of an edge i -> j, by their own rows. Parallel edges count as
-    the one with the smallest label and as one for deg_i, where the code adds them up; a self-loop has no label. The
-    code's attention without the rest of its layer has no rectifier: ``rectified=False``.
+    are not used any more. The code's configurations have ``norm="batch"``; here LayerNorm is the default, as it does
+    not depend on the rest of a batch. Where they have labels of edges, the state of i and j has that of an edge j -> i
+    only; here it also has that of an edge i -> j, by their own rows. Parallel edges count as the one with the smallest
+    label and as one for deg_i, where the code adds them up; a self-loop has no label. The code's attention without the
+    rest of its layer has no rectifier: ``rectified=False``.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: a vector per pair.
         labels: the labels of single edges, ``LabelPath(max_length=1, longer="symbol")``; None leaves them out.
         norm: of the states of pairs, ``layer`` or ``batch``.
         rectified: whether e'_ij goes through the relu.
 
     Raises:
-        PositionError: the encoding gives no vector per pair, labels are not those of single edges, or another norm.
-        UnsupportedTerm: something else than which pairs attend is to act on attention.
+        PositionError: labels are not those of single edges, or another norm.
     """
 
     drops = True
     spec = Spec(
         "ma2023",
         "graph",
-        Cells("B", "both", learnable=True, recurring=True, unbound=False, params=_PARAMS),
+        Cells("B", "both", learnable=True, recurring=True, unbound=False, params=_PARAMS_GRIT),
         note="walks are relative, degrees absolute; a block counts its projections",
     )
 
@@ -159,8 +150,9 @@ class GRIT(Block, name="grit"):
         norm: Norm = "layer",
         rectified: bool = True,
     ) -> None:
-        width = _width(self.name, encoding)
-        _check(self.name, labels)
+        width = pair_vector_width(self.name, encoding)
+        if labels is not None:
+            check_single_edges(self.name, labels)
         edges = None if labels is None else Edges(labels.size, dims.width)
         rows = 0 if edges is None else len(edges.table)
         super().__init__(dims, [encoding, Degree("out"), *([] if labels is None else [labels])], K=width, V=rows)
@@ -178,13 +170,10 @@ class GRIT(Block, name="grit"):
         logarithm = torch.log1p(degree.to(self.relative.weight.dtype))[..., None]
         listed = ListedPairs.of(walks, positions.present)
         pairs = listed.read(own.map(self.relative))
-        if self.edges is not None:
-            pairs = pairs + self._labels(self.edges, positions[self.encodings[2]], listed)
+        if self.edges is not None:  # 0 without an edge
+            labels: Lookup = positions[self.encodings[2]]
+            pairs = pairs + listed.read(labels.map(self.edges.summed))
         return _State(pairs, listed, diagonal(own), logarithm)
-
-    def _labels(self, edges: Edges, labels: Lookup, listed: ListedPairs) -> Tensor:
-        """(P, d) of the edge that joins each pair; 0 without an edge."""
-        return listed.read(labels.map(lambda symbols: edges(symbols)[0].sum(1)))
 
     def inputs(self, x: Tensor, prepared: _State) -> Tensor:
         added: Tensor = self.absolute(prepared.own)
@@ -210,7 +199,7 @@ class _Attention(nn.Module):
         self.of_pairs = nn.Parameter(torch.empty(h, dh, dh))
         self.scaler = nn.Parameter(torch.empty(2, d))
         self.pairs = nn.Linear(d, d) if norm else None
-        self.norm = _NORMS[norm](d) if norm else None
+        self.norm = None if norm is None else BatchNorm(d) if norm == "batch" else nn.LayerNorm(d)
         for weight in (self.query.weight, self.key.weight, self.value.weight, self.weigh.weight, self.add.weight):
             nn.init.xavier_normal_(weight)
         for parameter in (self.score, self.scaler):
@@ -223,7 +212,9 @@ class _Attention(nn.Module):
         met = (listed.of_query(self.query(x)) + listed.of_key(self.key(x))) * self.weigh(e)
         seen = signed_root(met) + self.add(e)
         seen = seen.relu_() if self.rectified else seen
-        scores = listed.dense((seen @ self._by_head()).clamp(-5, 5)).movedim(-1, 1)
+        # A_w (d, h) of each head in its own rows: one product, where one of each head takes a copy of all states.
+        by_head = self.score.T.diag_embed().transpose(0, 1).flatten(0, 1)
+        scores = listed.dense(clipped(seen @ by_head)).movedim(-1, 1)
         weights = softmax(scores, there & listed.together[:, None], dropped)
         y = torch.einsum("bhij,bjhc->bihc", weights, self._heads(self.value(x)))
         weighted = listed.of_dense(weights.movedim(1, -1))[..., None] * self._heads(seen)
@@ -232,52 +223,11 @@ class _Attention(nn.Module):
         out = self.out(y * self.scaler[0] + state.degree * y * self.scaler[1])
         if self.pairs is None or self.norm is None:
             return out, e
-        return out, self.norm(e + self.pairs(seen), listed.real)
-
-    def _by_head(self) -> Tensor:
-        """(d, h) A_w of each head in its own rows: one product, where heads apart take a copy of all states."""
-        return self.score.T.diag_embed().transpose(0, 1).flatten(0, 1)
+        changed = e + self.pairs(seen)
+        return out, self.norm(changed, listed.real) if isinstance(self.norm, BatchNorm) else self.norm(changed)
 
     def _heads(self, x: Tensor) -> Tensor:
         return x.view(*x.shape[:-1], self.dims.heads, self.dims.head)
-
-
-class _LayerNorm(nn.Module):
-    """Each state to mean 0 and variance 1 over its channels, then scaled and shifted."""
-
-    def __init__(self, width: int) -> None:
-        super().__init__()
-        self.weight, self.bias = nn.Parameter(torch.ones(width)), nn.Parameter(torch.zeros(width))
-
-    def forward(self, x: Tensor, present: Tensor) -> Tensor:
-        """(..., d) to (..., d); ``present`` is not needed."""
-        del present
-        return functional.layer_norm(x, self.weight.shape, self.weight, self.bias)
-
-
-_NORMS: Mapping[Norm, Callable[[int], nn.Module]] = {"layer": _LayerNorm, "batch": BatchNorm}
-
-
-def _check(model: str, labels: LabelPath | None) -> None:
-    if labels is not None and (labels.max_length, labels.longer, labels.paths) != (1, "symbol", 1):
-        raise PositionError(
-            f"position model {model!r} needs the labels of single edges: LabelPath(max_length=1, longer='symbol'); "
-            f"given is {labels!r}"
-        )
-
-
-def _width(model: str, encoding: Encoding) -> int:
-    shape = of_arity(model, encoding, 2).one(path(["a", "b"])).values.shape
-    if len(shape) != 2:
-        raise PositionError(
-            f"position model {model!r} needs a vector per pair of units (rrwp, ...); {encoding.name!r} gives one number"
-        )
-    return int(shape[1])
-
-
-_PARAMS_PPGT = "(7*K + 1)*w + (w + 1)*d + (K + 2)*d + d + (4*(d*d + d) + 2*h*(d + 1))*l"
-"""Formula of the number of parameters."""
-_WAVES = 3
 
 
 @dataclass(frozen=True)
@@ -288,7 +238,7 @@ class _Prepared:
     own: Tensor
 
 
-class PPGT(Block, name="ppgt"):
+class PPGT(FactoredBlock, name="ppgt"):
     """Attention by squared distances of queries and keys, with a bias and a factor from walks (Ma et al. 2025, PPGT).
 
     o_i = W_o sum_j (1 + D e_ij + c) softmax_j(q_i.k_j - |k_j|^2 / (2 sqrt(d_h)) + B e_ij + b) v_j + w_o.
@@ -303,21 +253,15 @@ class PPGT(Block, name="ppgt"):
     q, k, v and W_o (d, d) with bias. (Simplified L2 attention: q.k - |k|^2 / 2 differs from -|q - k|^2 / 2 by what is
     the same for all keys of a query. Ma et al. 2025, PPGT; the authors' code, its configuration for ZINC.)
 
-    As in the code, q.k is *not* divided by sqrt(d_h), while |k|^2 is; and 1 + D e_ij + c multiplies after the softmax,
-    so that rows do not sum to 1. Left out are what their configurations add to the stem for pairs (inverse degrees and
-    sizes, labels of edges, two blocks with norms), their norms, which are those of the layers around it, and dropout.
+    As in the code, q.k is *not* divided by sqrt(d_h), while |k|^2 is; and 1 + D e_ij + c multiplies after the softmax:
+    rows do not sum to 1. Not included: what their configurations add to the stem for pairs (inverse degrees and sizes,
+    labels of edges, two blocks with norms), norms, which the layers around it have, and dropout.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: a vector, or a number, per pair.
         hidden: w.
-
-    Raises:
-        PositionError: the encoding is of single units or listed pairs, or gives sequences.
-        UnsupportedTerm: something else than which pairs attend is to act on attention.
     """
 
-    drops = True
     spec = Spec(
         "ma2025",
         "graph",
@@ -328,7 +272,7 @@ class PPGT(Block, name="ppgt"):
     def __init__(self, dims: Dims, encoding: Encoding = RRWP(), hidden: int = 128) -> None:
         width = pair_width(self.name, encoding) + bool(encoding.codes)
         super().__init__(dims, [encoding, Degree("out"), Size()], K=width, w=hidden)
-        self.enter = nn.Linear((1 + 2 * _WAVES) * width, hidden)
+        self.enter = nn.Linear(7 * width, hidden)
         self.leave, self.own = nn.Linear(hidden, dims.width), nn.Linear(width + 2, dims.width)
         self.queries, self.keys, self.values, self.outs = (of_layers(dims, dims.width) for _ in range(4))
         self.biases, self.factors = (of_layers(dims, dims.heads) for _ in range(2))
@@ -343,17 +287,13 @@ class PPGT(Block, name="ppgt"):
     def inputs(self, x: Tensor, prepared: _Prepared) -> Tensor:
         return x + prepared.own.to(x.dtype)
 
-    def attend(self, x: Tensor, prepared: _Prepared, site: Site, terms: Terms) -> tuple[Tensor, Any]:
-        projections = (self.queries, self.keys, self.values)
-        q, k, v = (split(each[site.layer](x), self.dims.heads) for each in projections)
+    def scored(self, q: Tensor, k: Tensor, prepared: _Prepared, site: Site) -> tuple[Tensor, Tensor]:
         near = products(q, k) - wide(k).square().sum(-1)[:, :, None] / (2 * math.sqrt(self.dims.head))
         bias, factor = (prepared.pairs.map(each[site.layer]).dense() for each in (self.biases, self.factors))
-        scores = near + bias.movedim(-1, 1)
-        mixed = factored(scores, 1 + factor.movedim(-1, 1), v, allowed(self.name, terms, x), site.dropout)
-        return self.outs[site.layer](mixed), prepared
+        return near + bias.movedim(-1, 1), 1 + factor.movedim(-1, 1)
 
     def _stem(self, numbers: Tensor) -> Tensor:
-        waves = [math.pi * 2**m * numbers for m in range(_WAVES)]
+        waves = [math.pi * 2**m * numbers for m in range(3)]
         lifted = torch.cat([numbers, *(wave.sin() for wave in waves), *(wave.cos() for wave in waves)], dim=-1)
         out: Tensor = self.leave(functional.gelu(self.enter(lifted)))
         return out

@@ -9,24 +9,17 @@ import torch
 from torch import Tensor, nn
 
 from structpe.encodings.base import Encoding
-from structpe.encodings.distance import Adjacency
-from structpe.encodings.order import UnitCount
 from structpe.encodings.walks import RandomWalk
 from structpe.positions import Block, Cells, Dims, Positions, Site, Spec
 from structpe.positions.block import LINKS, NONE, SELF, allowed, links, without_heads
 from structpe.positions.checks import width_of
 from structpe.positions.networks import BatchNorm, count_perceptron
-from structpe.positions.spectra import Nodes
+from structpe.positions.spectra import ADJACENCY, UNIT_COUNT, Nodes
 from structpe.precision import exactly, wide, widened
 from structpe.terms import Terms
 
-__all__ = [
-    "LSPE",
-]
+__all__ = ["LSPE"]
 
-
-_EPS = 1e-6
-_SMALL = 1e-12
 
 _PARAMS = f"{count_perceptron('k', 'd')} + r*d + (9*d*d + 9*d)*l + 2*d*(l - 1) + {count_perceptron('d', 'k', 'd')}"
 """Formula of the number of parameters."""
@@ -63,15 +56,14 @@ class LSPE(Block, name="lspe"):
     The layer normalises x on the right before this, and also adds the residual x_i. The last layer does not update e.
     The code ends with [x_i; p'] times one matrix, of which the part for x is 1 here; it embeds labels of bonds where
     this has kinds of links: an edge to, from, to and from the other, or two units of one node. Its loss that pulls p'
-    towards eigenvectors is left to a task.
+    towards eigenvectors is not included.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: s, a vector of k numbers per unit.
 
     Raises:
         PositionError: the encoding gives a single number per unit.
-        UnsupportedTerm: something else than which pairs attend is to act on attention, or that differs by head.
+        UnsupportedTerm: something other than which pairs attend is to act on attention, or differs by head.
     """
 
     # It is not unbound, as in the middle of a long path all walks of k steps return alike.
@@ -84,9 +76,8 @@ class LSPE(Block, name="lspe"):
     )
 
     def __init__(self, dims: Dims, encoding: Encoding = RandomWalk(undirected=True)) -> None:
-        self.adjacency, self.unit_count = Adjacency(), UnitCount()
         k, d = width_of(self.name, encoding), dims.width
-        super().__init__(dims, [encoding, self.adjacency, self.unit_count], k=k, r=LINKS - 2)
+        super().__init__(dims, [encoding, ADJACENCY, UNIT_COUNT], k=k, r=LINKS - 2)
         self.enter = nn.Linear(k, d)
         self.edges = nn.Embedding(LINKS - 2, d)  # neither for pairs without a link, nor for a unit and itself
         self.layers = nn.ModuleList(_Layer(d, last=i == dims.layers - 1) for i in range(dims.layers))
@@ -96,8 +87,8 @@ class LSPE(Block, name="lspe"):
         """Positions and links before the first layer."""
         enter = widened(self.enter)
         dtype = enter.weight.dtype
-        nodes = Nodes.of(positions, self.unit_count, dtype)
-        kinds = links(positions[self.adjacency])
+        nodes = Nodes.of(positions, dtype)
+        kinds = links(positions[ADJACENCY])
         together = nodes.weights > 0
         ends = ((kinds != NONE) & (kinds != SELF) & together & nodes.present[..., None]).nonzero().T
         kind = kinds[ends[0], ends[1], ends[2]]
@@ -129,7 +120,7 @@ class _Layer(nn.Module):
         gates = self.b1(x)[row, source] + self.b2(x)[row, target] + self.b3(e)
         strength = wide(gates).sigmoid()
         none = strength.new_zeros(x.shape)
-        eta = strength / (none.index_put((row, target), strength, accumulate=True)[row, target] + _EPS)
+        eta = strength / (none.index_put((row, target), strength, accumulate=True)[row, target] + 1e-6)
 
         def gathered(of_units: Tensor) -> Tensor:
             return none.index_put((row, target), eta * of_units[row, source], accumulate=True)
@@ -155,4 +146,4 @@ def _mapped(layer: nn.Linear, p: Tensor) -> Tensor:
 def _normalised(p: Tensor, nodes: Nodes) -> Tensor:
     """Each column to mean 0 and length 1 over the nodes of the graph; 0 where it is the same for all."""
     p = p - nodes.means(p)
-    return p / nodes.sums(p * p).clamp(min=_SMALL).sqrt()
+    return p / nodes.sums(p * p).clamp(min=1e-12).sqrt()

@@ -12,9 +12,14 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
+from structpe.dropout import Dropout
+from structpe.encodings.base import Encoding
 from structpe.errors import PositionError
+from structpe.positions.checks import of_arity
+from structpe.structure import path
 
 __all__ = [
+    "Attention",
     "BatchNorm",
     "GaussianNetwork",
     "GraphIsomorphism",
@@ -22,8 +27,10 @@ __all__ = [
     "bells",
     "concatenated",
     "count_perceptron",
+    "pair_vector_width",
     "perceptron",
     "position_width",
+    "rectified",
 ]
 
 
@@ -38,6 +45,12 @@ def perceptron(widths: Sequence[int]) -> nn.Sequential:
 def count_perceptron(*widths: str) -> str:
     """Formula of its number of parameters."""
     return " + ".join(f"({a} + 1)*{b}" for a, b in pairwise(widths))
+
+
+def rectified(before: int, p: int, layers: int) -> nn.Sequential:
+    """GraphGPS's network of node statistics: layers with a rectifier after each, inner ones of width 2p, the last p."""
+    widths = [before, *[2 * p] * (layers - 1), p]
+    return nn.Sequential(*(nn.Sequential(nn.Linear(a, b), nn.ReLU()) for a, b in pairwise(widths)))
 
 
 def around(neighbours: Tensor, x: Tensor, eps: Tensor) -> Tensor:
@@ -130,6 +143,37 @@ class GraphIsomorphism(nn.Module):
         return f"{layers} + ({into} + 1)*{hidden} + ({layers} - 1)*2*({hidden} + 1)*{hidden} + ({hidden} + 1)*{out}"
 
 
+class Attention(nn.Module):
+    """Multi-head attention of each of k vectors to all: (..., k, w) to (..., k, w).
+
+    Args:
+        width: w.
+        heads: how many.
+        head: width of one.
+        dropout: of the weights.
+        bias: whether queries, keys and values have one.
+    """
+
+    def __init__(self, width: int, heads: int, head: int, dropout: float, bias: bool = True) -> None:
+        super().__init__()
+        self.heads = heads
+        self.query, self.key, self.value = (nn.Linear(width, heads * head, bias=bias) for _ in range(3))
+        self.dropout = Dropout(dropout)
+        self.out = nn.Linear(heads * head, width)
+
+    def forward(self, x: Tensor, there: Tensor | None = None) -> Tensor:
+        """Of x (..., k, w) to those that are ``there`` (..., k), by default all; if none is, to all."""
+        projections = (self.query, self.key, self.value)
+        q, k, v = (project(x).unflatten(-1, (self.heads, -1)).transpose(-3, -2) for project in projections)
+        # For a few vectors, two small products are faster than a fused kernel.
+        scores = q @ k.mT / math.sqrt(q.shape[-1])
+        if there is not None:  # a row that is masked whole would be NaN
+            masked = ~there & there.any(-1, keepdim=True)
+            scores = scores.masked_fill(masked[..., None, None, :], -math.inf)
+        out: Tensor = self.out((self.dropout(scores.softmax(-1)) @ v).transpose(-3, -2).flatten(-2))
+        return out
+
+
 _MOMENTUM, _EPSILON = 0.1, 1e-5
 
 
@@ -195,7 +239,7 @@ class GaussianNetwork(nn.Module):
     """(R, h) W_2 gelu(W_1 [g; marks] + c_1) + c_2 of the numbers and marks (R, 1 + r) of distinct values.
 
     g are K :func:`bells` of the number, their means and widths learned from U(0, 3) on; 0 for a value that a mark says
-    is no number. W_1 is (K, K + r).
+    is not a number. W_1 is (K, K + r).
 
     Args:
         kernels: K.
@@ -245,3 +289,17 @@ def position_width(model: str, width: int, of_all: int) -> int:
             f"give 1 to {of_all - 1}, or a wider model"
         )
     return width
+
+
+def pair_vector_width(model: str, encoding: Encoding) -> int:
+    """How many numbers an encoding of arity 2 gives each pair, found by encoding a short path.
+
+    Raises:
+        PositionError: it gives one number, not a vector, or is of single units.
+    """
+    shape = of_arity(model, encoding, 2).one(path(["a", "b"])).values.shape
+    if len(shape) != 2:
+        raise PositionError(
+            f"position model {model!r} needs a vector per pair of units (rrwp, ...); {encoding.name!r} gives one number"
+        )
+    return int(shape[1])

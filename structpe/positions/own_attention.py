@@ -1,4 +1,7 @@
-"""Models with their own attention, which replaces that of the layer."""
+"""Models with their own attention, which replaces that of the layer.
+
+A model raises a :class:`PositionError` for an encoding that does not give one number per unit, or integer per pair.
+"""
 
 from __future__ import annotations
 
@@ -18,19 +21,10 @@ from structpe.positions import Block, Cells, Dims, Positions, Site, Spec
 from structpe.positions.block import CachedBlock, allowed, joined, of_layers, products, ranks, softmax, split
 from structpe.positions.checks import holds, numbers, of_all_pairs, of_arity, offsets
 from structpe.positions.tables import Sharing, Table, is_plain
+from structpe.precision import wide
 from structpe.terms import Lookup, Terms
 
-__all__ = [
-    "CoPE",
-    "Complex",
-    "ForgettingAttention",
-    "HardCodedGaussian",
-    "Parts",
-    "PathAttention",
-    "attended",
-    "turned",
-    "weights",
-]
+__all__ = ["CoPE", "Complex", "ForgettingAttention", "HardCodedGaussian", "PathAttention"]
 
 
 Parts = tuple[Tensor, Tensor]
@@ -71,23 +65,20 @@ class Complex(Block, name="complex"):
     survey's eq. 8. omega (V, c) are learned, a row for each word of the vocabulary and one, the first, for all others;
     each starts as 10000^(-2 floor(j/2)/c) in channel j. Q = W_q z + b_q and likewise K, V and the output, with real W
     (c, c) and b (c) of each layer, used for real and imaginary parts. Q K^T is the plain product, neither part
-    conjugated, so that phases add, and a score is not a function of the offset. (Wang B. et al. 2020, section 3, and
-    their code, text classification; survey, eq. 8.)
+    conjugated: phases add, and a score is not a function of the offset. (Wang B. et al. 2020, section 3, and their
+    code, text classification; survey, eq. 8.)
 
     As in their code, where the paper differs: the product is not conjugated; places run backwards, the last unit has t
-    = 0; for their words theta is 0 (a_t without imaginary part), which here the embeddings may learn. Apart from
-    attention, layers see the d numbers as real ones: norms and feed-forward parts mix real and imaginary channels,
-    where the authors apply one of each to both. They drop attention weights at random in training, and their second
-    layer exchanges real and imaginary parts; this does neither.
+    = 0; for their words theta is 0 (a_t without imaginary part), which here the embeddings may learn. Outside
+    attention, layers see d real numbers: norms and feed-forward parts mix real and imaginary channels, where the
+    authors apply one of each to both. Their second layer exchanges real and imaginary parts; this does not.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: t, one number per unit.
         words: the word of each unit.
 
     Raises:
         PositionError: twice the number of heads does not divide the width.
-        UnsupportedTerm: something else than which pairs attend is to act on attention.
     """
 
     drops = True
@@ -104,7 +95,7 @@ class Complex(Block, name="complex"):
         if dims.width % (2 * dims.heads):
             raise PositionError(
                 f"position model 'complex' halves the width into real and imaginary parts, each for {dims.heads} "
-                f"heads; the width {dims.width} is no multiple of {2 * dims.heads}"
+                f"heads; the width {dims.width} is not a multiple of {2 * dims.heads}"
             )
         c = dims.width // 2
         super().__init__(dims, [of_arity(self.name, encoding, 1), words], V=words.size, c=c)
@@ -115,8 +106,7 @@ class Complex(Block, name="complex"):
     def prepare(self, positions: Positions) -> Tensor:
         """(b, n, c) the angle t omega_w of each channel, float32 at least."""
         places, words = (positions.queries(encoding) for encoding in self.encodings)
-        frequency = self.frequency.to(torch.promote_types(self.frequency.dtype, torch.float32))
-        return numbers(self.name, self.encodings[0], places)[..., None] * frequency[words]
+        return numbers(self.name, self.encodings[0], places)[..., None] * wide(self.frequency)[words]
 
     def inputs(self, x: Tensor, prepared: Tensor) -> Tensor:
         real, imaginary = turned(_parts(x.to(prepared.dtype)), prepared)
@@ -125,10 +115,10 @@ class Complex(Block, name="complex"):
     def attend(self, x: Tensor, prepared: Any, site: Site, terms: Terms) -> tuple[Tensor, Any]:
         layer = self.project[site.layer]
         assert isinstance(layer, nn.ModuleList)
-        query, key, value, out = layer
-        q, k, v = (self._of_heads(projection, _parts(x)) for projection in (query, key, value))
-        real, imaginary = attended(q, k, v, allowed(self.name, terms, x), site.dropout)
-        return torch.cat([out(joined(part)) for part in (real, imaginary)], dim=-1), prepared
+        *projections, out = layer
+        q, k, v = (self._of_heads(each, _parts(x)) for each in projections)
+        mixed = attended(q, k, v, allowed(self.name, terms, x), site.dropout)
+        return torch.cat([out(joined(part)) for part in mixed], dim=-1), prepared
 
     def _of_heads(self, projection: nn.Module, parts: Parts) -> Parts:
         real, imaginary = (split(projection(part), self.dims.heads) for part in parts)
@@ -150,20 +140,15 @@ class CoPE(Block, name="cope"):
     and values are projected as usual. (Golovneva et al. 2024, section 4, equations 3 to 5; the listing of their
     appendix.)
 
-    As in that listing gates use scaled products and the term of positions is not scaled; T is far below the length of a
-    text. It has one table for all heads of a layer. The model is causal by itself: keys after the query neither count
-    nor attend, as well as those that are masked. The encoding defines before and after, so that in a tree a unit can
-    count its ancestors, for example; of units with the same number those stored later are later.
+    As in that listing, gates use scaled products, the term of positions is not scaled, and all heads of a layer have
+    one table; T is far below the length of a text. The model is causal by itself: keys after the query neither count
+    nor attend, as well as those that are masked. The encoding defines before and after: in a tree a unit can count its
+    ancestors, for example; of units with the same number those stored later are later.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: one number per unit, by which units are counted.
-        length: T, number of positions, 2 or more.
+        max_length: T, number of positions, 2 or more.
         sharing: ``head-wise`` as in the listing.
-
-    Raises:
-        PositionError: fewer than 2 positions, or the encoding gives a vector per unit.
-        UnsupportedTerm: something else than which pairs attend is to act on attention.
     """
 
     drops = True
@@ -175,12 +160,12 @@ class CoPE(Block, name="cope"):
     )
 
     def __init__(
-        self, dims: Dims, encoding: Encoding = Order(), length: int = 64, sharing: Sharing = "head-wise"
+        self, dims: Dims, encoding: Encoding = Order(), max_length: int = 64, sharing: Sharing = "head-wise"
     ) -> None:
-        if length < 2:
-            raise PositionError(f"position model 'cope' needs 2 positions or more; given is a length of {length}")
-        super().__init__(dims, [of_arity(self.name, encoding, 1)], T=length, copies=Table.copies(sharing, dims))
-        self.length, self.table = length, Table(dims, length, sharing, width=dims.head, std=0)
+        if max_length < 2:
+            raise PositionError(f"position model 'cope' needs 2 positions or more; given is max_length={max_length}")
+        super().__init__(dims, [of_arity(self.name, encoding, 1)], T=max_length, copies=Table.copies(sharing, dims))
+        self.max_length, self.table = max_length, Table(dims, max_length, sharing, width=dims.head, std=0)
         self.projections, self.outs = of_layers(dims, 3 * dims.width), of_layers(dims, dims.width)
 
     def prepare(self, positions: Positions) -> Tensor:
@@ -188,29 +173,22 @@ class CoPE(Block, name="cope"):
         return numbers(self.name, self.encodings[0], positions[self.encodings[0]]).argsort(dim=1, stable=True)
 
     def attend(self, x: Tensor, prepared: Tensor, site: Site, terms: Terms) -> tuple[Tensor, Any]:
-        among = allowed(self.name, terms, x).expand(len(x), -1, -1, -1)
         # Everything is put in order and back: sums over later keys then run along an axis.
-        pairs = among.gather(2, _like(prepared[:, None, :, None], among))
-        pairs = pairs.gather(3, _like(prepared[:, None, None], among))
-        ordered = x.gather(1, _like(prepared[..., None], x))
-        q, k, v = (split(each, self.dims.heads) for each in self.projections[site.layer](ordered).chunk(3, dim=-1))
-        out = joined(self._attended(q, k, v, pairs.tril(), self.table.at(site.layer), site.dropout))
-        back = torch.empty_like(out).scatter(1, _like(prepared[..., None], out), out)
-        return self.outs[site.layer](back), prepared
+        seen = _sorted_pairs(allowed(self.name, terms, x), prepared).tril()
+        projected = self.projections[site.layer](_sorted(x[:, None], prepared)[:, 0])
+        q, k, v = (split(each, self.dims.heads) for each in projected.chunk(3, dim=-1))
+        out = self._attended(q, k, v, seen, self.table.at(site.layer), site.dropout)
+        return self.outs[site.layer](joined(_sorted(out, prepared.argsort(dim=1)))), prepared
 
     def _attended(self, q: Tensor, k: Tensor, v: Tensor, seen: Tensor, table: Tensor, dropped: float) -> Tensor:
         """(b, h, n, d_h) of units in order; table (T, h or 1, d_h)."""
         score = products(q, k) / math.sqrt(self.dims.head)
         gates = torch.sigmoid(score).masked_fill(~seen, 0)
-        position = gates.flip(-1).cumsum(-1).flip(-1).clamp(max=self.length - 1)
+        position = gates.flip(-1).cumsum(-1).flip(-1).clamp(max=self.max_length - 1)  # summed from the last key back
         whole = products(q, table.transpose(0, 1))  # (b, h, n, T) q.E
         low, high = (whole.gather(-1, p.long()) for p in (position.floor(), position.ceil()))
         score = score + low + (high - low) * (position - position.floor())
         return softmax(score, seen, dropped).to(v.dtype) @ v
-
-
-def _like(index: Tensor, of: Tensor) -> Tensor:
-    return index.expand(of.shape)  # one structure may be for all rows of a batch
 
 
 class HardCodedGaussian(Block, name="hard-coded-gaussian"):
@@ -227,15 +205,13 @@ class HardCodedGaussian(Block, name="hard-coded-gaussian"):
     with which the code aligns two languages in cross attention, and learned heads next to fixed ones.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: signed integers per pair.
         centres: c, for one head after the other, repeated if there are more heads.
         deviations: z, in the same way.
         threshold: densities below this are 0.
 
     Raises:
-        PositionError: no centre or deviation, a deviation of 0 or less, or no single integer per pair.
-        UnsupportedTerm: something else than which pairs attend is to act on attention.
+        PositionError: no centre or deviation, or a deviation of 0 or less.
     """
 
     drops = True
@@ -260,7 +236,10 @@ class HardCodedGaussian(Block, name="hard-coded-gaussian"):
                 f"position model 'hard-coded-gaussian' needs a centre and a deviation above 0 for each head; given are "
                 f"centres {centres} and deviations {deviations}"
             )
-        self.centres, self.deviations = _each(centres, dims.heads), _each(deviations, dims.heads)
+        self.centres, self.deviations = (
+            torch.tensor([given[h % len(given)] for h in range(dims.heads)], dtype=torch.float64)
+            for given in (centres, deviations)
+        )
         self.threshold = threshold
         self.values, self.outs = (of_layers(dims, dims.width, bias=False) for _ in range(2))
 
@@ -281,35 +260,41 @@ class HardCodedGaussian(Block, name="hard-coded-gaussian"):
         return density * (density >= self.threshold) * (values != UNREACHABLE)[:, None]
 
 
-def _each(given: tuple[float, ...], heads: int) -> Tensor:
-    return torch.tensor([given[h % len(given)] for h in range(heads)], dtype=torch.float64)
+class InOrder(CachedBlock):
+    """Attention of each unit to itself and to those before it, by the encoding; so the model is causal by itself.
+
+    Of units with the same number those stored later are later.
+
+    Args:
+        encoding: one number per unit, by which units are ordered.
+        sizes: see :class:`PositionModel`.
+    """
+
+    def __init__(self, dims: Dims, encoding: Encoding, **sizes: int) -> None:
+        super().__init__(dims, [of_arity(self.name, encoding, 1)], **sizes)
+
+    def prepare(self, positions: Positions) -> Tensor:
+        """(b or 1, m) the rank of each unit."""
+        return ranks(self.name, self.encodings[0], positions)
 
 
-class ForgettingAttention(CachedBlock, name="forgetting-attention"):
+class ForgettingAttention(InOrder, name="forgetting-attention"):
     """Forgetting attention: scores fall by the forget gates of the units between query and key (Lin et al. 2025).
 
     s_ij = q_i.k_j / sqrt(d_h) + sum of log f_t over the units t with j < t <= i,  f_t = sigmoid(w.x_t + b).
 
-    FoX, the forgetting Transformer: f is a gate of each unit and head, computed from what the layer reads; w (d) and b
-    are learned for each head of each layer. With equal gates for all units this is ``alibi-causal`` with learned
-    slopes. (Lin et al. 2025, section 3, equations 5 to 7; gates and bias "full" in their code.)
+    FoX, the forgetting Transformer: f is a gate of each unit and head; w (d) and b are learned for each head of each
+    layer. With equal gates for all units this is ``alibi-causal`` with learned slopes. (Lin et al. 2025, section 3,
+    equations 5 to 7; gates and bias "full" in their code.)
 
     As in their code, queries, keys, values and output are projected without biases, b starts from 0, and sums are in
     float32. Not included: the parts of their "Pro" block that have nothing to do with gates (norms of queries and keys,
     an output gate, shifts of keys and values). Compared with the reference of flash-linear-attention in float64.
 
-    The model is causal by itself: keys after the query do not attend. The encoding defines before and after, so that
-    in a tree gates can add up along the depth; of units with the same number those stored later are later. Gates of
-    units that a mask hides still count, as in a sliding window; those of padding do not. A decoder keeps log f as one
-    more channel of the keys.
-
-    Args:
-        dims: sizes of the Transformer.
-        encoding: one number per unit, by which units are ordered.
-
-    Raises:
-        PositionError: the encoding gives a vector per unit.
-        UnsupportedTerm: something else than which pairs attend is to act on attention.
+    The model is causal by itself: keys after the query do not attend. The encoding defines before and after: in a tree
+    gates can add up along the depth; of units with the same number those stored later are later. Gates of units that a
+    mask hides still count, as in a sliding window; those of padding do not. A decoder keeps log f as one more channel
+    of the keys.
     """
 
     spec = Spec(
@@ -320,12 +305,8 @@ class ForgettingAttention(CachedBlock, name="forgetting-attention"):
     )
 
     def __init__(self, dims: Dims, encoding: Encoding = Order()) -> None:
-        super().__init__(dims, [of_arity(self.name, encoding, 1)])
+        super().__init__(dims, encoding)
         self.gates = of_layers(dims, dims.heads)
-
-    def prepare(self, positions: Positions) -> Tensor:
-        """(b or 1, m) the rank of each unit."""
-        return ranks(self.name, self.encodings[0], positions)
 
     def project(self, x: Tensor, site: Site) -> tuple[Tensor, Tensor, Tensor]:
         q, k, v = super().project(x, site)
@@ -336,6 +317,7 @@ class ForgettingAttention(CachedBlock, name="forgetting-attention"):
         k, gates = k[..., :-1], k[..., -1]
         score = self.scores(q, k)
         rank, own = prepared[:, None], prepared[:, None, -q.shape[2] :]
+        # Sums of log f in order, from the first unit on; the sum between two units is the difference of theirs.
         order = rank.argsort(dim=-1).expand(gates.shape)
         total = gates.to(score.dtype).gather(-1, order).cumsum(dim=-1).gather(-1, rank.expand(gates.shape))
         score = score + total[..., -q.shape[2] :, None] - total[..., None, :]
@@ -344,22 +326,21 @@ class ForgettingAttention(CachedBlock, name="forgetting-attention"):
 
 _CHUNK = 64
 """Units whose matrices are multiplied together, as in the authors' kernel."""
-_EPS = 1e-6
 
 
-class PathAttention(CachedBlock, name="path-attention"):
+class PathAttention(InOrder, name="path-attention"):
     """PaTH attention: products of Householder-like matrices between query and key (Yang S. et al. 2025).
 
     s_ij = q_i^T H_i H_(i-1) ... H_(j+1) k_j / sqrt(d_h),  H_t = I - beta_t w_t w_t^T.
 
     PaTH: the matrix between two units is the product of one matrix for each unit after the key, up to the query, and
     depends on what these units contain. w_t (d_h) has length 1 and is read for each head from the unit and the two
-    before it, w = U V x (V (r, d)), then a convolution over ``window`` units, channel by channel, and SiLU; beta_t =
-    2 sigmoid(u.x_t + b), so that H may reflect. (Yang S. et al. 2025, sections 3.1 and 3.3, and the layer of
+    before it, w = U V x (V (r, d)), then a convolution over ``window`` units, channel by channel, and SiLU; beta_t = 2
+    sigmoid(u.x_t + b), which lets H reflect. (Yang S. et al. 2025, sections 3.1 and 3.3, and the layer of
     flash-linear-attention.)
 
     As in that layer: projections have no biases, w is divided by sqrt(|w|^2 + 1e-6), and products are computed for 64
-    units at a time by the inverse of a triangular matrix (section 3.2), so that time grows with n^2, not n^3. Not
+    units at a time by the inverse of a triangular matrix (section 3.2), in time that grows with n^2, not n^3. Not
     included: their forget gate (PaTH-FoX), norms of queries and keys, and shared keys. Compared with the reference of
     flash-linear-attention in float64.
 
@@ -368,14 +349,11 @@ class PathAttention(CachedBlock, name="path-attention"):
     keeps w and beta as more channels of the keys, and multiplies anew in each step; its units must come in their order.
 
     Args:
-        dims: sizes of the Transformer.
-        encoding: one number per unit, by which units are ordered.
         rank: r.
         window: units of the convolution.
 
     Raises:
-        PositionError: the encoding gives a vector per unit; units of a decoder do not come in their order.
-        UnsupportedTerm: something else than which pairs attend is to act on attention.
+        PositionError: units of a decoder do not come in their order.
     """
 
     spec = Spec(
@@ -386,14 +364,10 @@ class PathAttention(CachedBlock, name="path-attention"):
     )
 
     def __init__(self, dims: Dims, encoding: Encoding = Order(), rank: int = 32, window: int = 3) -> None:
-        super().__init__(dims, [of_arity(self.name, encoding, 1)], r=rank, k=window)
+        super().__init__(dims, encoding, r=rank, k=window)
         self.down, self.strengths = of_layers(dims, rank, bias=False), of_layers(dims, dims.heads)
         self.up = nn.ModuleList(nn.Linear(rank, dims.width, bias=False) for _ in range(dims.layers))
         self.filters = nn.Parameter(torch.empty(dims.layers, dims.width, window).uniform_(-1, 1) * window**-0.5)
-
-    def prepare(self, positions: Positions) -> Tensor:
-        """(b or 1, m) the rank of each unit."""
-        return ranks(self.name, self.encodings[0], positions)
 
     def project(self, x: Tensor, site: Site) -> tuple[Tensor, Tensor, Tensor]:
         q, k, v = super().project(x, site)
@@ -411,16 +385,15 @@ class PathAttention(CachedBlock, name="path-attention"):
                 )
             return self._in_order(q, k, v, seen, site)
         order = prepared.argsort(dim=1)
-        seen = _sorted(_sorted(seen, order).transpose(2, 3), order).transpose(2, 3)
+        seen = _sorted_pairs(seen, order)
         q, k, v = (_sorted(each, order) for each in (q, k, v))
         return _sorted(self._in_order(q, k, v, seen, site), prepared)
 
     def _in_order(self, q: Tensor, k: Tensor, v: Tensor, seen: Tensor, site: Site) -> Tensor:
         n, m = q.shape[2], k.shape[2]
-        exact = torch.promote_types(q.dtype, torch.float32)
-        k, w, beta = torch.split(k.to(exact), [self.dims.head, self.dims.head, 1], dim=-1)
+        k, w, beta = torch.split(wide(k), [self.dims.head, self.dims.head, 1], dim=-1)
         with torch.autocast(q.device.type, enabled=False):  # there is no inverse in half precision
-            score = chunked_products(q.to(exact), k, self._directions(w, site.layer), beta) / self.dims.head**0.5
+            score = chunked_products(wide(q), k, self._directions(w, site.layer), beta) / self.dims.head**0.5
         behind = torch.ones(n, m, dtype=torch.bool, device=q.device).tril(m - n)
         return softmax(score, seen & behind, site.dropout).to(v.dtype) @ v
 
@@ -431,7 +404,7 @@ class PathAttention(CachedBlock, name="path-attention"):
         padded = functional.pad(channels, (filters.shape[-1] - 1, 0))
         mixed = functional.silu(functional.conv1d(padded, filters, groups=len(filters)))
         w = split(mixed.transpose(1, 2), self.dims.heads)
-        return w * (w.square().sum(-1, keepdim=True) + _EPS).rsqrt()
+        return w * (w.square().sum(-1, keepdim=True) + 1e-6).rsqrt()
 
 
 def chunked_products(q: Tensor, k: Tensor, w: Tensor, beta: Tensor) -> Tensor:
@@ -486,3 +459,8 @@ def _sorted(x: Tensor, order: Tensor) -> Tensor:
     b = max(len(x), len(order))
     index = order[:, None, :, None].expand(b, x.shape[1], -1, x.shape[3])
     return x.expand(b, *x.shape[1:]).gather(2, index)
+
+
+def _sorted_pairs(pairs: Tensor, order: Tensor) -> Tensor:
+    """(b, h, n, n) rows and columns in an order (b or 1, n)."""
+    return _sorted(_sorted(pairs, order).transpose(2, 3), order).transpose(2, 3)

@@ -14,13 +14,15 @@ from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
 from structpe.errors import PositionError
 from structpe.positions import Dims, PositionModel, Positions, Sources
-from structpe.positions.checks import holds, indices, of_whole
+from structpe.positions.checks import holds, indices, numbers, of_arity, of_whole
 
 __all__ = [
     "GridTable",
-    "Places",
+    "PlaceRows",
     "PlacesModel",
+    "UnitModel",
     "at_places",
+    "beyond",
     "check_shape",
     "coordinates",
     "counts",
@@ -32,8 +34,27 @@ __all__ = [
 ]
 
 
+class UnitModel(PositionModel):
+    """A model of one number of each unit.
+
+    Args:
+        encoding: t, one number per unit: its place in a text, its depth in a tree, ...
+
+    Raises:
+        PositionError: the encoding is of pairs, or gives a vector per unit.
+    """
+
+    def __init__(self, dims: Dims, encoding: Encoding = Order()) -> None:
+        super().__init__(dims, [of_arity(self.name, encoding, 1)])
+
+    def places(self, positions: Positions) -> tuple[Tensor, Tensor]:
+        """The numbers of the queries (b, n) and of the keys (b, m)."""
+        (encoding,) = self.encodings
+        return positions.queries(encoding), numbers(self.name, encoding, positions[encoding])
+
+
 @dataclass(frozen=True, eq=False)
-class Places:
+class PlaceRows:
     """The places of the units of a batch, as they index a table.
 
     Attributes:
@@ -45,11 +66,11 @@ class Places:
     keys: Tensor | slice
 
     @classmethod
-    def of(cls, model: str, encoding: Encoding, positions: Positions, length: int) -> Places:
-        """The places of a batch, none of which is ``length`` or more.
+    def of(cls, model: str, encoding: Encoding, positions: Positions, max_length: int) -> PlaceRows:
+        """The places of a batch, none of which is ``max_length`` or more.
 
         Units in reading order have the places 0, 1, ...: rows of a table are then a view of it, the same for the whole
-        batch, so that nothing is computed per batch. Otherwise they are gathered.
+        batch: nothing is computed per batch. Otherwise they are gathered.
 
         Raises:
             PositionError: a place is beyond the table, or the encoding does not give one number per unit.
@@ -61,37 +82,45 @@ class Places:
         m, n = of_keys.shape[1], of_queries.shape[1]
         in_order = _in_order(encoding, of_keys)
         needed = m if in_order else int(of_keys.max()) + 1
-        if needed > length:
-            raise PositionError(
-                f"position model {model!r} has {length} positions, this batch needs {needed}; "
-                f"build it with a larger 'length', or choose an unbound model"
-            )
+        if needed > max_length:
+            raise beyond(model, max_length, "positions", needed)
         return cls(slice(m - n, m), slice(m)) if in_order else cls(of_queries, of_keys)
 
 
+def beyond(model: str, rows: int, what: str, needed: int) -> PositionError:
+    """The error for a batch that needs more rows of a table than there are."""
+    return PositionError(
+        f"position model {model!r} has {rows} {what}, this batch needs {needed}; build it with a larger 'max_length', "
+        f"or choose an unbound model"
+    )
+
+
 class PlacesModel(PositionModel):
-    """A model whose tables have a row for each place below a length.
+    """A model whose tables have a row for each place below ``max_length``.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: integers 0, 1, ... per unit.
-        length: t_max.
+        max_length: t_max, number of places.
         sizes: values of the symbols of the formula of parameters.
+
+    Raises:
+        PositionError: the encoding does not give one whole number per unit, or a batch has a place of ``max_length`` or
+            more.
     """
 
-    def __init__(self, dims: Dims, encoding: Encoding, length: int, **sizes: int) -> None:
+    def __init__(self, dims: Dims, encoding: Encoding, max_length: int, **sizes: int) -> None:
         super().__init__(dims, [of_whole(self.name, encoding)], **sizes)
-        self.length = length
+        self.max_length = max_length
 
     def prepare(self, positions: Positions) -> Any:
         """The places of the batch."""
-        return Places.of(self.name, self.encodings[0], positions, self.length)
+        return PlaceRows.of(self.name, self.encodings[0], positions, self.max_length)
 
 
 def _in_order(encoding: Encoding, places: Tensor) -> bool:
     """Whether unit j of every structure has place j, except for padding, which has place 0.
 
-    In reading order each place occurs once, so that a 0 after the first unit must be padding.
+    In reading order each place occurs once, so a 0 after the first unit must be padding.
     """
     if not isinstance(encoding, Order):
         return False
@@ -205,7 +234,6 @@ class GridTable(PositionModel):
     """x_u + E[row of the place of u]: a learned vector for each place of a grid, and the first row for other units.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: coordinates per unit.
         shape: of the grid.
         axes: how many there are.

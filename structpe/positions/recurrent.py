@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
@@ -16,15 +15,10 @@ from structpe.encodings.order import Offset, Order, Size
 from structpe.errors import PositionError
 from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.positions.checks import numbers, of_arity, offsets
-from structpe.positions.tables import Sharing, Table, Window
+from structpe.positions.tables import Sharing, Table, clipped_rows, vector_table
 from structpe.terms import Lookup, Terms
 
-__all__ = [
-    "RNN",
-    "RR",
-    "Reader",
-    "Texts",
-]
+__all__ = ["RNN", "RR", "TextReader", "Texts"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,12 +66,8 @@ def _texts(sizes: list[int]) -> list[tuple[int, int]]:
     return found
 
 
-class Reader(nn.Module):
-    """A GRU of one layer and one direction, as wide as the model; it starts again at each text.
-
-    Args:
-        width: d.
-    """
+class TextReader(nn.Module):
+    """A GRU of one layer and one direction, as wide as the model; it starts again at each text."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -91,6 +81,11 @@ class Reader(nn.Module):
         there = there.to(x.device)
         where = texts.rows.expand_as(texts.units)[there], texts.units[there]
         return torch.zeros_like(x, dtype=states.dtype).index_put(where, states[there])
+
+
+PACKED = "its network runs over texts packed by their lengths, which are numbers of the batch"
+"""Why a compiler does not trace these models."""
+TABLE1 = Cells("R", "-", learnable=True, recurring=False, unbound=True, params="6*d*d + 3*d")
 
 
 class RNN(PositionModel, name="rnn"):
@@ -110,27 +105,26 @@ class RNN(PositionModel, name="rnn"):
     A decoder cannot use it: a decoding step has only the newest unit, not the state after the earlier ones.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: one number per unit, by which units are read.
         length: the number of units of the text, at each unit.
 
     Raises:
-        PositionError: the encoding gives a vector per unit.
+        PositionError: an encoding is of pairs, or gives a vector per unit.
     """
 
     spec = Spec(
         "neishi2019",
         "sequence",
         Cells("A", "-", learnable=True, recurring=False, unbound=True, params="6*d*d + 6*d"),
-        table1=Cells("R", "-", learnable=True, recurring=False, unbound=True, params="6*d*d + 3*d"),
+        table1=TABLE1,
         note="text in front of a text moves it, for the network has read it; PyTorch's has 3d more biases",
-        not_compiled="its network runs over texts packed by their lengths, which are numbers of the batch",
-        not_exported="its network runs over texts packed by their lengths, which are numbers of the batch",
+        not_compiled=PACKED,
+        not_exported=PACKED,
     )
 
     def __init__(self, dims: Dims, encoding: Encoding = Order(), length: Encoding = Size()) -> None:
-        super().__init__(dims, [of_arity(self.name, encoding, 1), of_arity(self.name, length, 1)])
-        self.reader = Reader(dims.width)
+        super().__init__(dims, [of_arity(self.name, each, 1) for each in (encoding, length)])
+        self.reader = TextReader(dims.width)
 
     def prepare(self, positions: Positions) -> Texts:
         """Which units to read, one after the other."""
@@ -153,25 +147,24 @@ class RR(PositionModel, name="rr"):
     Table 1 has one row for both models, which counts only the network.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: signed integers per pair, for the vectors.
         order: one number per unit, by which units are read.
         length: the number of units of the text, at each unit.
-        reach: m, the farthest offset that has its own vectors.
+        max_distance: m, the farthest offset that has its own vectors.
         sharing: ``head-wise`` as of ``shaw``.
 
     Raises:
-        PositionError: the reach is below 1, or an encoding gives something else.
+        PositionError: an encoding gives something else.
     """
 
     spec = Spec(
         "neishi2019",
         "sequence",
         Cells("B", "MAM", learnable=True, recurring=True, unbound=True, params="6*d*d + 6*d + 2*R*dh*copies"),
-        table1=Cells("R", "-", learnable=True, recurring=False, unbound=True, params="6*d*d + 3*d"),
+        table1=TABLE1,
         note="the row is of the network only; vectors of offsets enter attention at each layer",
-        not_compiled="its network runs over texts packed by their lengths, which are numbers of the batch",
-        not_exported="its network runs over texts packed by their lengths, which are numbers of the batch",
+        not_compiled=PACKED,
+        not_exported=PACKED,
     )
 
     def __init__(
@@ -180,22 +173,20 @@ class RR(PositionModel, name="rr"):
         encoding: Encoding = Offset(),
         order: Encoding = Order(),
         length: Encoding = Size(),
-        reach: int = 20,
+        max_distance: int = 20,
         sharing: Sharing = "head-wise",
     ) -> None:
-        window = Window(of_arity(self.name, encoding, 2), reach)
         read = [of_arity(self.name, each, 1) for each in (order, length)]
-        super().__init__(dims, [encoding, *read], R=window.size, copies=Table.copies(sharing, dims))
-        self.window, self.reader = window, Reader(dims.width)
-        std = math.sqrt(2 / (window.size + dims.head))
-        self.keys = Table(dims, window.size, sharing, width=dims.head, std=std)
-        self.values = Table(dims, window.size, sharing, width=dims.head, std=std)
+        super().__init__(dims, [of_arity(self.name, encoding, 2), *read])
+        self.rows, self.reader = clipped_rows(encoding, max_distance), TextReader(dims.width)
+        self.sizes = {"R": self.rows.size, "copies": Table.copies(sharing, dims)}
+        self.keys, self.values = (vector_table(dims, self.rows.size, sharing) for _ in range(2))
 
     def prepare(self, positions: Positions) -> tuple[Texts, Lookup]:
         """Which units to read, and the row of each distinct value."""
         encoding, *read = self.encodings
         of_pairs = offsets(self.name, encoding, positions[encoding])
-        return Texts.of(self.name, read, positions), of_pairs.map(self.window.of)
+        return Texts.of(self.name, read, positions), of_pairs.map(self.rows.of)
 
     def inputs(self, x: Tensor, prepared: tuple[Texts, Lookup]) -> Tensor:
         states: Tensor = self.reader(x, prepared[0])
@@ -203,7 +194,4 @@ class RR(PositionModel, name="rr"):
 
     def terms(self, prepared: tuple[Texts, Lookup], site: Site) -> Terms:
         _, rows = prepared
-        return Terms(
-            key=(rows.map(self.keys.at(site.layer).__getitem__),),
-            value=(rows.map(self.values.at(site.layer).__getitem__),),
-        )
+        return Terms(key=(self.keys.entries(rows, site),), value=(self.values.entries(rows, site),))

@@ -125,7 +125,7 @@ class RotaryModel(PositionModel):
 
     interleaved: ClassVar[bool] = False
     """Whether the channels 2i and 2i + 1 are a pair; otherwise i and i + d_h/2 are."""
-    longer = 1.0
+    attention_factor = 1.0
     """Factor of the turned queries and keys."""
     fraction = 1.0
     """Share of the channels of a head that is turned."""
@@ -145,7 +145,7 @@ class RotaryModel(PositionModel):
         keys = numbers(self.name, encoding, positions[encoding])
         frequencies = self.inverse_frequencies().to(keys.device)
         queries, keys = (_angles(places, frequencies) for places in (positions.queries(encoding), keys))
-        return Turns(queries, keys, self.longer, self.longer)
+        return Turns(queries, keys, self.attention_factor, self.attention_factor)
 
     def terms(self, prepared: Any, site: Site) -> Terms:
         return Terms(maps=(prepared.neighbours if self.interleaved else prepared.halves,))
@@ -184,7 +184,7 @@ class DynamicRotaryModel(RotaryModel):
         encoding: t, one number per unit.
         length: L, one number per unit; 0 where a row is padded.
         base: of the inverse frequencies.
-        trained: number of units of the longest text in training, 1 or more.
+        original_length: number of units of the longest text in training, 1 or more.
     """
 
     def __init__(
@@ -193,11 +193,11 @@ class DynamicRotaryModel(RotaryModel):
         encoding: Encoding = Order(),
         length: Encoding = Size(),
         base: float = 10000.0,
-        trained: int = 2048,
+        original_length: int = 2048,
     ) -> None:
-        check_longer(self.name, trained=trained)
+        check_longer(self.name, original_length=original_length)
         self._begin(dims, [encoding, length])
-        self.base, self.trained = base, trained
+        self.base, self.original_length = base, original_length
 
     def prepare(self, positions: Positions) -> Turns:
         """The angles, once for all layers."""
@@ -207,7 +207,12 @@ class DynamicRotaryModel(RotaryModel):
             return _angles(places, self.of_lengths(numbers(self.name, length, lengths)[..., None].double()))
 
         keys = angles(numbers(self.name, encoding, positions[encoding]), positions[length])
-        return Turns(angles(positions.queries(encoding), positions.queries(length)), keys, self.longer, self.longer)
+        return Turns(
+            angles(positions.queries(encoding), positions.queries(length)),
+            keys,
+            self.attention_factor,
+            self.attention_factor,
+        )
 
     @abstractmethod
     def of_lengths(self, lengths: Tensor) -> Tensor:
@@ -250,7 +255,8 @@ def length_of(model: str, given: float | None, usual: float) -> float:
     """
     if given is not None and given <= 0:
         raise PositionError(
-            f"position model {model!r} multiplies queries and keys by a factor above 0; given is longer={given}"
+            f"position model {model!r} multiplies queries and keys by a factor above 0; given is "
+            f"attention_factor={given}"
         )
     return usual if given is None else given
 
@@ -312,17 +318,17 @@ class RotaryHalf(RotaryModel, name="rotary-half"):
     spec = Spec("su2021", "sequence", CELLS, table1=CELLS)
 
 
-def ramp(width: int, base: float, trained: int, many: float, few: float, truncate: bool = True) -> Tensor:
+def ramp(width: int, base: float, original_length: int, many: float, few: float, truncate: bool = True) -> Tensor:
     """(width/2,) float64: 1 for pairs that turn more than ``many`` times within a text of training, 0 below ``few``.
 
-    The pair that turns r times there is i(r) = width ln(trained / 2 pi r) / (2 ln base), in general not a whole number;
-    the values fall in a straight line from floor(i(many)) to ceil(i(few)), clamped to 0..width-1. (Only width/2 pairs
-    exist; the authors' code clamps it to the number of channels.) Without ``truncate`` it goes from i(many) to i(few)
-    themselves.
+    The pair that turns r times there is i(r) = width ln(original_length / 2 pi r) / (2 ln base), in general not a whole
+    number; the values fall in a straight line from floor(i(many)) to ceil(i(few)), clamped to 0..width-1. (Only width/2
+    pairs exist; the authors' code clamps it to the number of channels.) Without ``truncate`` it goes from i(many) to
+    i(few) themselves.
     """
 
     def pair(times: float) -> float:
-        return width * math.log(trained / (times * 2 * math.pi)) / (2 * math.log(base))
+        return width * math.log(original_length / (times * 2 * math.pi)) / (2 * math.log(base))
 
     ends = (math.floor(pair(many)), math.ceil(pair(few))) if truncate else (pair(many), pair(few))
     first, last = max(ends[0], 0), min(ends[1], width - 1)
@@ -347,15 +353,17 @@ def factors_of(model: str, dims: Dims, given: tuple[float, ...], scale: float) -
     return torch.tensor(given, dtype=torch.float64)
 
 
-def sharper(model: str, scale: float, trained: int) -> float:
-    """sqrt(1 + ln scale / ln trained): the factor of queries and keys, so that attention stays as sharp.
+def sharper(model: str, scale: float, original_length: int) -> float:
+    """sqrt(1 + ln scale / ln original_length): the factor of queries and keys, so that attention stays as sharp.
 
     Raises:
         PositionError: texts in training had fewer than 2 units.
     """
-    if trained < 2:
-        raise PositionError(f"position model {model!r} takes a trained length of 2 or more; given is {trained}")
-    return math.sqrt(1 + math.log(scale) / math.log(trained)) if scale > 1 else 1.0
+    if original_length < 2:
+        raise PositionError(
+            f"position model {model!r} takes an original_length of 2 or more; given is {original_length}"
+        )
+    return math.sqrt(1 + math.log(scale) / math.log(original_length)) if scale > 1 else 1.0
 
 
 class PositionInterpolation(RotaryModel, name="position-interpolation"):
@@ -435,7 +443,7 @@ class NTKByParts(RotaryModel, name="ntk-by-parts"):
         encoding: one number per unit.
         base: b.
         scale: a, 1 or more.
-        trained: number of units of the longest text in training.
+        original_length: number of units of the longest text in training.
 
     Raises:
         PositionError: the width of a head is odd, a scale or length below 1, or the encoding gives a vector per unit.
@@ -444,17 +452,22 @@ class NTKByParts(RotaryModel, name="ntk-by-parts"):
     spec = Spec("peng2024", "sequence", CELLS)
 
     def __init__(
-        self, dims: Dims, encoding: Encoding = Order(), base: float = 10000.0, scale: float = 4.0, trained: int = 2048
+        self,
+        dims: Dims,
+        encoding: Encoding = Order(),
+        base: float = 10000.0,
+        scale: float = 4.0,
+        original_length: int = 2048,
     ) -> None:
-        check_longer(self.name, scale=scale, trained=trained)
+        check_longer(self.name, scale=scale, original_length=original_length)
         super().__init__(dims, encoding, base)
-        self.scale, self.trained = scale, trained
+        self.scale, self.original_length = scale, original_length
 
     def inverse_frequencies(self) -> Tensor:
         width, trained = self.dims.head, super().inverse_frequencies()
         other = inverse_frequencies(width, base=newer_base(width, self.base, self.scale))
-        ntk = ramp(width, self.base, self.trained, *_NTK)
-        stays = ramp(width, self.base, self.trained, *_AS_THEY_ARE)
+        ntk = ramp(width, self.base, self.original_length, *_NTK)
+        stays = ramp(width, self.base, self.original_length, *_AS_THEY_ARE)
         scaled = trained / self.scale * (1 - ntk) + other * ntk
         return scaled * (1 - stays) + trained * stays
 
@@ -475,7 +488,7 @@ class DynamicNTK(DynamicRotaryModel, name="dynamic-ntk"):
         length: L, one number per unit.
         base: b.
         scale: c, 1 or more.
-        trained: L'.
+        original_length: L'.
 
     Raises:
         PositionError: the width of a head is odd, a scale or L' is below 1, or the encoding gives a vector per unit.
@@ -495,14 +508,16 @@ class DynamicNTK(DynamicRotaryModel, name="dynamic-ntk"):
         length: Encoding = Size(),
         base: float = 10000.0,
         scale: float = 1.0,
-        trained: int = 2048,
+        original_length: int = 2048,
     ) -> None:
         check_longer(self.name, scale=scale)
-        super().__init__(dims, encoding, length, base, trained)
+        super().__init__(dims, encoding, length, base, original_length)
         self.scale = scale
 
     def of_lengths(self, lengths: Tensor) -> Tensor:
-        longer = (self.scale * lengths / self.trained - (self.scale - 1)).where(lengths > self.trained, 1.0)
+        longer = (self.scale * lengths / self.original_length - (self.scale - 1)).where(
+            lengths > self.original_length, 1.0
+        )
         return inverse_frequencies(self.dims.head, lengths.device, newer_base(self.dims.head, self.base, longer))
 
 
@@ -520,7 +535,7 @@ class DynamicInterpolation(DynamicRotaryModel, name="dynamic-interpolation"):
         encoding: one number per unit.
         length: L, one number per unit.
         base: the slowest pair turns about this many times slower than the fastest.
-        trained: L'.
+        original_length: L'.
 
     Raises:
         PositionError: the width of a head is odd, L' is below 1, or the encoding gives a vector per unit.
@@ -535,7 +550,7 @@ class DynamicInterpolation(DynamicRotaryModel, name="dynamic-interpolation"):
 
     def of_lengths(self, lengths: Tensor) -> Tensor:
         trained = inverse_frequencies(self.dims.head, lengths.device, self.base)
-        return trained * self.trained / lengths.clamp(min=self.trained)
+        return trained * self.original_length / lengths.clamp(min=self.original_length)
 
 
 class YaRN(RotaryModel, name="yarn"):
@@ -551,18 +566,18 @@ class YaRN(RotaryModel, name="yarn"):
     As in the authors' code: the ends of the line are whole pairs, rounded outwards, and clamped to 0..d_h - 1, although
     there are only d_h/2 pairs. Hugging Face's ``rope_scaling`` of type "yarn" is the same; its keys "factor",
     "original_max_position_embeddings", "beta_fast", "beta_slow", "truncate" and "attention_factor" are ``scale``,
-    ``trained``, ``fast``, ``slow``, ``truncate`` and ``longer`` here.
+    ``original_length``, ``fast``, ``slow``, ``truncate`` and ``attention_factor`` here.
 
     Args:
         dims: sizes of the Transformer; the width of a head must be even.
         encoding: one number per unit.
         base: b.
         scale: a, 1 or more; with 1 this is ``rotary-half``.
-        trained: number of units of the longest text in training.
+        original_length: number of units of the longest text in training.
         fast: turns within such a text from which on a pair stays as it is.
         slow: turns below which a pair is interpolated.
         truncate: whether the ends of the line are rounded.
-        longer: c, above 0; None for 0.1 ln a + 1.
+        attention_factor: c, above 0; None for 0.1 ln a + 1.
 
     Raises:
         PositionError: the width of a head is odd, a scale or length below 1, a c of 0 or less, or a vector per unit.
@@ -576,21 +591,27 @@ class YaRN(RotaryModel, name="yarn"):
         encoding: Encoding = Order(),
         base: float = 10000.0,
         scale: float = 4.0,
-        trained: int = 2048,
+        original_length: int = 2048,
         fast: float = 32.0,
         slow: float = 1.0,
         truncate: bool = True,
-        longer: float | None = None,
+        attention_factor: float | None = None,
     ) -> None:
-        check_longer(self.name, scale=scale, trained=trained)
+        check_longer(self.name, scale=scale, original_length=original_length)
         check_above_zero(self.name, fast=fast, slow=slow)
         super().__init__(dims, encoding, base)
-        self.scale, self.trained, self.fast, self.slow, self.truncate = scale, trained, fast, slow, truncate
-        self.longer = length_of(self.name, longer, 0.1 * math.log(scale) + 1)
+        self.scale, self.original_length, self.fast, self.slow, self.truncate = (
+            scale,
+            original_length,
+            fast,
+            slow,
+            truncate,
+        )
+        self.attention_factor = length_of(self.name, attention_factor, 0.1 * math.log(scale) + 1)
 
     def inverse_frequencies(self) -> Tensor:
         trained = super().inverse_frequencies()
-        stays = ramp(self.dims.head, self.base, self.trained, self.fast, self.slow, self.truncate)
+        stays = ramp(self.dims.head, self.base, self.original_length, self.fast, self.slow, self.truncate)
         return trained / self.scale * (1 - stays) + trained * stays
 
 
@@ -608,14 +629,14 @@ class Llama3(RotaryModel, name="llama3"):
     those between are mixed. (Llama 3.1, after Grattafiori et al. 2024; the formula is in the authors' code, not in the
     paper.) It differs from ``ntk-by-parts`` and ``yarn`` in the mixture, which is linear in the number of turns, and
     queries and keys keep their length. Hugging Face's "factor", "original_max_position_embeddings",
-    "high_freq_factor" and "low_freq_factor" are ``scale``, ``trained``, ``fast`` and ``slow`` here.
+    "high_freq_factor" and "low_freq_factor" are ``scale``, ``original_length``, ``fast`` and ``slow`` here.
 
     Args:
         dims: sizes of the Transformer; the width of a head must be even.
         encoding: one number per unit.
         base: b; 500,000 in Llama 3.
         scale: a, 1 or more; with 1 this is ``rotary-half``.
-        trained: T, number of units of the longest text in training.
+        original_length: T, number of units of the longest text in training.
         fast: turns within such a text from which on a pair stays as it is.
         slow: turns below which a pair is a times slower; below ``fast``.
 
@@ -632,20 +653,20 @@ class Llama3(RotaryModel, name="llama3"):
         encoding: Encoding = Order(),
         base: float = 500_000.0,
         scale: float = 8.0,
-        trained: int = 8192,
+        original_length: int = 8192,
         fast: float = 4.0,
         slow: float = 1.0,
     ) -> None:
-        check_longer(self.name, scale=scale, trained=trained)
+        check_longer(self.name, scale=scale, original_length=original_length)
         check_above_zero(self.name, slow=slow)
         if fast <= slow:
             raise PositionError(f"position model {self.name!r} takes a fast above slow; given are {fast} and {slow}")
         super().__init__(dims, encoding, base)
-        self.scale, self.trained, self.fast, self.slow = scale, trained, fast, slow
+        self.scale, self.original_length, self.fast, self.slow = scale, original_length, fast, slow
 
     def inverse_frequencies(self) -> Tensor:
         trained = super().inverse_frequencies()
-        turns = self.trained * trained / (2 * math.pi)
+        turns = self.original_length * trained / (2 * math.pi)
         stays = ((turns - self.slow) / (self.fast - self.slow)).clamp(0, 1)
         return trained / self.scale * (1 - stays) + trained * stays
 
@@ -657,7 +678,7 @@ class LongRoPE(RotaryModel, name="longrope"):
 
     a is the ratio of the length of texts to that in training, L'. The first ``kept`` places are as in training. (Ding
     et al. 2024, section 3; the authors' code, whose c is called "su". For its other values, and Hugging Face's
-    "attention_factor", use ``longer``.)
+    "attention_factor", use ``attention_factor``.)
 
     The factors lambda are found by a search for each trained model; the search itself is not included. Without factors
     they are a^(2i/(d_h-2)), those of ``ntk-aware``, one of the starting points of the authors' search.
@@ -668,9 +689,9 @@ class LongRoPE(RotaryModel, name="longrope"):
         base: b.
         factors: lambda, d_h/2 positive numbers.
         scale: a, 1 or more.
-        trained: L', 2 or more.
+        original_length: L', 2 or more.
         kept: places below this are as in training.
-        longer: c, above 0; by default that of the formula.
+        attention_factor: c, above 0; by default that of the formula.
 
     Raises:
         PositionError: the width of a head is odd, a scale below 1, a length below 2, another number of factors, a c of
@@ -691,15 +712,15 @@ class LongRoPE(RotaryModel, name="longrope"):
         base: float = 10000.0,
         factors: tuple[float, ...] = (),
         scale: float = 4.0,
-        trained: int = 4096,
+        original_length: int = 4096,
         kept: int = 0,
-        longer: float | None = None,
+        attention_factor: float | None = None,
     ) -> None:
         check_longer(self.name, scale=scale)
         super().__init__(dims, encoding, base)
         as_trained = self.inverse_frequencies()
         self.frequencies = torch.stack([as_trained / factors_of(self.name, dims, factors, scale), as_trained])
-        lengthened = length_of(self.name, longer, sharper(self.name, scale, trained))
+        lengthened = length_of(self.name, attention_factor, sharper(self.name, scale, original_length))
         self.lengths, self.kept = torch.tensor([lengthened, 1.0], dtype=torch.float64), kept
 
     def prepare(self, positions: Positions) -> Turns:
@@ -728,12 +749,13 @@ class LongRoPEDynamic(DynamicRotaryModel, name="longrope-dynamic"):
         base: b.
         factors: lambda, d_h/2 positive numbers; the default is that of ``longrope``.
         scale: a, above 1.
-        trained: L', 2 or more.
-        longer: the factor of queries and keys; None as in ``longrope``.
+        original_length: L', 2 or more.
+        attention_factor: the factor of queries and keys; None as in ``longrope``.
 
     Raises:
         PositionError: the width of a head is odd, a scale of 1 or less, a length below 2, another number of factors, a
-            vector per unit, a ``longer`` of 0 or less, or a text so short that the line leads to factors of 0 or less.
+            vector per unit, an ``attention_factor`` of 0 or less, or a text so short that the line leads to factors of
+            0 or less.
     """
 
     spec = Spec(
@@ -751,23 +773,23 @@ class LongRoPEDynamic(DynamicRotaryModel, name="longrope-dynamic"):
         base: float = 10000.0,
         factors: tuple[float, ...] = (),
         scale: float = 4.0,
-        trained: int = 4096,
-        longer: float | None = None,
+        original_length: int = 4096,
+        attention_factor: float | None = None,
     ) -> None:
         check_longer(self.name, scale=scale)
         if scale == 1:
             raise PositionError("position model 'longrope-dynamic' divides by scale - 1; give a scale above 1")
-        super().__init__(dims, encoding, length, base, trained)
+        super().__init__(dims, encoding, length, base, original_length)
         self.scale = scale
-        self.longer = length_of(self.name, longer, sharper(self.name, scale, trained))
+        self.attention_factor = length_of(self.name, attention_factor, sharper(self.name, scale, original_length))
         self.factors = factors_of(self.name, dims, factors, scale)
 
     def of_lengths(self, lengths: Tensor) -> Tensor:
-        lengths = lengths.where(lengths > 0, self.trained)
-        factors = 1 + (self.factors.to(lengths.device) - 1) * (lengths / self.trained - 1) / (self.scale - 1)
+        lengths = lengths.where(lengths > 0, self.original_length)
+        factors = 1 + (self.factors.to(lengths.device) - 1) * (lengths / self.original_length - 1) / (self.scale - 1)
         if holds((factors <= 0).any()):
             raise PositionError(
                 f"position model 'longrope-dynamic' has no positive factors for a text of {int(lengths.min())} units; "
-                f"give a 'trained' nearer to the length of such texts, or use 'longrope'"
+                f"give an 'original_length' nearer to the length of such texts, or use 'longrope'"
             )
         return inverse_frequencies(self.dims.head, lengths.device, self.base) / factors

@@ -501,7 +501,7 @@ class FoPE(RotaryModel, name="fope"):
         dims: sizes of the Transformer; the width of a head must be even, and 4 or more.
         encoding: t, one number per unit.
         base: of the inverse frequencies.
-        trained: T, number of units of the longest text in training, 7 or more.
+        original_length: T, number of units of the longest text in training, 7 or more.
         gain: of the coefficients other than the main ones; 0.3 to 0.6 in the paper's models, larger in larger ones.
 
     Raises:
@@ -523,18 +523,18 @@ class FoPE(RotaryModel, name="fope"):
         dims: Dims,
         encoding: Encoding = Order(),
         base: float = 10000.0,
-        trained: int = 512,
+        original_length: int = 512,
         gain: float = 0.3,
     ) -> None:
         super().__init__(dims, encoding, base)
-        self.trained = trained
+        self.original_length = original_length
         waves = len(self.inverse_frequencies())
         pairs = min(waves, dims.head // 4)
         if not pairs:
             raise PositionError(
-                f"position model {self.name!r} has no frequency left that turns once within {trained} units, or no "
-                f"pair of channels in a head of width {dims.head}; give a trained length of 7 or more, and heads of "
-                f"width 4 or more"
+                f"position model {self.name!r} has no frequency left that turns once within {original_length} units, "
+                f"or no pair of channels in a head of width {dims.head}; give an original_length of 7 or more, and "
+                f"heads of width 4 or more"
             )
         drawn = torch.zeros(dims.layers, 2, dims.heads, waves, pairs)
         for each in drawn.flatten(0, 1):
@@ -559,7 +559,7 @@ class FoPE(RotaryModel, name="fope"):
         """(D,) float64 the w_c."""
         with torch.device("cpu"):  # how many there are must be known for a model on meta too
             every = super().inverse_frequencies()
-            return every[every >= 2 * math.pi / self.trained]
+            return every[every >= 2 * math.pi / self.original_length]
 
 
 class Both(NamedTuple):
@@ -586,7 +586,7 @@ class BiPE(RotaryModel, name="bipe"):
         dims: sizes of the Transformer; the width of a head must be even.
         within: w, a whole number per unit.
         between: the number of the segment, one number per unit.
-        length: T.
+        max_length: T.
         base: of the inverse frequencies.
 
     Raises:
@@ -605,12 +605,12 @@ class BiPE(RotaryModel, name="bipe"):
         dims: Dims,
         within: Encoding = SegmentPlace(),
         between: Encoding = SegmentNumber(),
-        length: int = 512,
+        max_length: int = 512,
         base: float = 10000.0,
     ) -> None:
         self._begin(dims, [of_whole(self.name, within), between])
-        self.base, self.sizes = base, {"T": length}
-        self.table = nn.Parameter(torch.randn(length, dims.width) * 0.02)
+        self.base, self.sizes = base, {"T": max_length}
+        self.table = nn.Parameter(torch.randn(max_length, dims.width) * 0.02)
 
     def prepare(self, positions: Positions) -> Both:
         """The places and angles, once for all layers."""

@@ -1,4 +1,4 @@
-"""SAN: learned positions from the spectrum, and attention apart for real edges and other pairs."""
+"""SAN: learned positions from the spectrum, and attention with different weights for real edges and other pairs."""
 
 from __future__ import annotations
 
@@ -10,22 +10,19 @@ import torch
 from torch import Tensor, nn
 
 from structpe.dropout import dropout
-from structpe.encodings.distance import Adjacency
 from structpe.encodings.laplacian import Eigenpairs
 from structpe.positions import Block, Cells, Dims, Positions, Site, Spec
 from structpe.positions.block import LINKS, NONE, SELF, WITHIN_NODE, allowed, joined, links, split
-from structpe.positions.networks import concatenated, position_width
-from structpe.positions.spectra import SpectralTransformer, Spectrum, transformer_width
+from structpe.positions.checks import clipped
+from structpe.positions.networks import concatenated
+from structpe.positions.spectra import ADJACENCY, SpectralTransformer, Spectrum, transformer_width
 from structpe.terms import Terms
 
-__all__ = [
-    "SAN",
-]
+__all__ = ["SAN"]
 
 
-_CLAMP = 5.0
-_EPS = 1e-6
 _FAKE = (NONE, WITHIN_NODE)
+"""The kinds of links that count as no edge."""
 
 _PARAMS = f"{SpectralTransformer.count('p', 'm', 'f')} + (r - 1)*d + (8*d*d + d)*l"
 """Formula of the number of parameters."""
@@ -58,7 +55,6 @@ class SAN(Block, name="san"):
     former is the default, ``Eigenpairs(norm="rows")``, the latter ``Eigenpairs()``.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: eigenvectors and eigenvalues, the trivial one among them.
         gamma: weight of pairs without an edge relative to those with one, 0 or more; the authors choose it per data
             set.
@@ -69,7 +65,6 @@ class SAN(Block, name="san"):
 
     Raises:
         PositionError: p leaves no channels for content, or the heads do not divide it.
-        UnsupportedTerm: something else than which pairs attend is to act on attention.
     """
 
     drops = True
@@ -90,19 +85,16 @@ class SAN(Block, name="san"):
         layers: int = 1,
         feedforward: int = 2048,
     ) -> None:
-        p = position_width(self.name, transformer_width(self.name, width, heads, dims.width), dims.width)
-        self.adjacency = Adjacency()
-        super().__init__(dims, [encoding, self.adjacency], p=p, m=layers, f=feedforward, r=LINKS)
-        self.eigenpairs = encoding
+        p = transformer_width(self.name, width, heads, dims.width)
+        super().__init__(dims, [encoding, ADJACENCY], p=p, m=layers, f=feedforward, r=LINKS)
         self.of_all = SpectralTransformer(p, heads, layers, feedforward)
         self.edges = nn.Embedding(LINKS - 1, dims.width)  # a unit is not linked to itself
         self.attentions = nn.ModuleList(_Attention(dims, gamma) for _ in range(dims.layers))
 
     def prepare(self, positions: Positions) -> _Prepared:
         """The learned encoding (b, n, p) and the links (b, n, n)."""
-        spectrum = Spectrum.of(positions, self.eigenpairs, self.edges.weight.dtype)
-        summed = self.of_all(spectrum.flipped() if self.training else spectrum)
-        return _Prepared(summed, links(positions[self.adjacency]))
+        spectrum = Spectrum.of(positions, self.encodings[0], self.edges.weight.dtype, drawn=self.training)
+        return _Prepared(self.of_all(spectrum), links(positions[ADJACENCY]))
 
     def inputs(self, x: Tensor, prepared: _Prepared) -> Tensor:
         return concatenated(x, prepared.spectrum)
@@ -124,21 +116,15 @@ class _Attention(nn.Module):
     def forward(self, x: Tensor, edges: Tensor, kinds: Tensor, allowed: Tensor, dropped: float) -> Tensor:
         """From x (b, n, d), edges (r - 1, d), kinds (b, n, n) and allowed (b or 1, h or 1, n, n) to (b, n, d)."""
         weights = x.new_zeros(len(x), self.heads, *kinds.shape[1:])
+        # Scores as if all pairs had a link of one kind, for the few kinds: a product of each pair takes d times more.
         for kind in range(LINKS):
             if kind == SELF:
                 continue
-            network, strength = (self.fake, self.gamma) if kind in _FAKE else (self.real, 1.0)
-            of_edge = edges[kind - (kind > SELF)]
+            (query, key, edge), strength = (self.fake, self.gamma) if kind in _FAKE else (self.real, 1.0)
+            q = split(query(x) * edge(edges[kind - (kind > SELF)]), self.heads)
+            scores = clipped(q @ split(key(x), self.heads).transpose(-1, -2) / math.sqrt(q.shape[-1]))
             these = (kinds == kind)[:, None] & allowed
-            score = self._scores(x, network, of_edge).clamp(-_CLAMP, _CLAMP)
-            weights = torch.where(these, score.exp() * (strength / (1 + self.gamma)), weights)
-        weights = dropout(weights / (weights.sum(-1, keepdim=True) + _EPS), dropped)
-        mixed = weights @ split(self.value(x), self.heads)
-        out: Tensor = self.out(joined(mixed))
+            weights = torch.where(these, scores.exp() * (strength / (1 + self.gamma)), weights)
+        weights = dropout(weights / (weights.sum(-1, keepdim=True) + 1e-6), dropped)
+        out: Tensor = self.out(joined(weights @ split(self.value(x), self.heads)))
         return out
-
-    def _scores(self, x: Tensor, network: nn.ModuleList, of_edge: Tensor) -> Tensor:
-        """(b, h, n, n) as if all pairs had a link of one kind."""
-        query, key, edge = network
-        q = split(query(x) * edge(of_edge), self.heads)
-        return q @ split(key(x), self.heads).transpose(-1, -2) / math.sqrt(q.shape[-1])

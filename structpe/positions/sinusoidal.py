@@ -1,10 +1,16 @@
-"""Sinusoids of places at the input, of each layer or of the first."""
+"""Sinusoids of places at the input, of each layer or of the first.
+
+t is the number that the encoding gives a unit: its place in a text, or its depth in a tree. Sinusoids are computed in
+float64, then rounded to the dtype of x. The *interleaved* form, which the survey has, has sin(t 10000^(-j/d)) in each
+even channel j and the cosine of the same angle after it; the *concatenated* form of most authors' code has the sines
+sin(t omega_i), omega_i = 10000^(-i/(d/2 - 1)), then the cosines: the two are not permutations of each other.
+"""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from abc import abstractmethod
+from typing import Literal, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -14,33 +20,29 @@ from structpe.encodings.order import Order, Reordered, Size
 from structpe.errors import PositionError
 from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Sources, Spec
 from structpe.positions.checks import numbers, of_arity
-from structpe.positions.sinusoids import (
-    CELLS,
-    AddedSinusoids,
-    Augmentation,
-    LengthAware,
-    augmented,
-    difference,
-    interleaved,
-    timing,
-)
+from structpe.positions.places import UnitModel, in_queries_and_keys
+from structpe.positions.sinusoids import CELLS, AddedSinusoids, Augmentation, augmented, interleaved, timing
 
 __all__ = [
     "CAPE",
     "MVPE",
     "PNAT",
     "XLPE",
+    "LengthAware",
     "LengthDifference",
     "LengthRatio",
     "NoisyLength",
     "Shortformer",
     "Sinusoidal",
     "SinusoidalConcatenated",
-    "Started",
+    "StepWaves",
     "Universal",
     "UniversalModel",
     "UniversalSinusoidal",
+    "difference",
 ]
+
+RECURRING = Cells("A", "APE", learnable=False, recurring=True, unbound=True, params="0")
 
 
 class Sinusoidal(AddedSinusoids, name="sinusoidal"):
@@ -48,16 +50,8 @@ class Sinusoidal(AddedSinusoids, name="sinusoidal"):
 
     x_t + P_t with P_tj = sin(t 10000^(-j/d)) for even j, cos(t 10000^(-(j-1)/d)) for odd j.
 
-    t is the value of the encoding: the place of a unit in the sequence, or its depth in a tree. (Vaswani et al. 2017;
-    survey, eq. 21.) This is the survey's and OpenNMT's form. The authors' own code puts all sines before all cosines,
-    with frequencies 10000^(-i/(d/2 - 1)). Computed in float64, then rounded to the dtype of x.
-
-    Args:
-        dims: sizes of the Transformer.
-        encoding: one number per unit.
-
-    Raises:
-        PositionError: the encoding gives a vector per unit.
+    (Vaswani et al. 2017; survey, eq. 21.) This is the survey's and OpenNMT's form. The authors' own code puts all sines
+    before all cosines, with frequencies 10000^(-i/(d/2 - 1)): ``sinusoidal-concatenated``.
     """
 
     spec = Spec("vaswani2017", "sequence", CELLS, table1=CELLS)
@@ -69,17 +63,11 @@ class SinusoidalConcatenated(AddedSinusoids, name="sinusoidal-concatenated"):
     x_t + P_t,  P_t = cat[sin((t + start) omega_i), cos((t + start) omega_i)],  omega_i = 10000^(-i/(d/2 - 1)).
 
     i runs from 0 to d/2 - 1, rounded down; an odd d has one zero column at the end. (The authors' code, tensor2tensor,
-    and fairseq's.) The survey's form is ``sinusoidal``: interleaved, with 10000^(-2i/d); the two are not permutations
-    of each other. fairseq counts positions from 2 on: that is ``start=2``. Both scale unit embeddings by sqrt(d)
-    before; that belongs to the embeddings. Computed in float64, then rounded to the dtype of x.
+    and fairseq's.) The survey's form is ``sinusoidal``. fairseq counts positions from 2 on: that is ``start=2``. Both
+    scale unit embeddings by sqrt(d) before; that belongs to the embeddings.
 
     Args:
-        dims: sizes of the Transformer.
-        encoding: t, one number per unit.
         start: what is added to every t.
-
-    Raises:
-        PositionError: the encoding gives a vector per unit.
     """
 
     spec = Spec("vaswani2017", "sequence", CELLS, note="Table 1 has the interleaved form")
@@ -97,47 +85,32 @@ Start: TypeAlias = Literal["first", "random", "step"]
 0..L - 1 that is drawn at each step of training, and from 0 in evaluation; ``step`` from floor(L l / s)."""
 
 
-@dataclass(frozen=True, eq=False)
-class Started:
-    """The sinusoids of the units of a batch, step by step.
+class StepWaves(NamedTuple):
+    """The places of the units of a batch.
 
     Attributes:
-        start: how places are counted.
-        dims: sizes of the Transformer, whose layers are the steps.
         places: (b, n).
         lengths: (b, n) L, at each unit; None if each step counts from 0.
         first: (b, n, d) the sinusoids counted from 0.
     """
 
-    start: Start
-    dims: Dims
     places: Tensor
     lengths: Tensor | None
     first: Tensor
-
-    def at(self, step: int, training: bool) -> Tensor:
-        """(b, n, d) those of a step."""
-        if self.lengths is None or (self.start == "random" and not training):
-            return self.first
-        if self.start == "random":
-            drawn = self.draw()
-            return timing(self.places + (drawn * self.lengths).floor(), self.dims.width)
-        return timing(self.places + self.lengths * step // self.dims.layers, self.dims.width)
-
-    def draw(self) -> Tensor:
-        """(b, 1) from U(0, 1), for each row of a batch."""
-        return torch.rand(len(self.places), 1, dtype=torch.float64, device=self.places.device)
 
 
 class UniversalModel(PositionModel):
     """x_t + P_t and a vector of the step before every layer, P_t = cat[sin(t omega_i), cos(t omega_i)].
 
     Args:
-        dims: sizes of the Transformer.
         encoding: t, one number per unit.
-        start: how places are counted.
+        start: whether places are counted from 0 at each step, or in training from a place drawn at random, or from
+            floor(L l / steps) in step l.
         length: L, one number per unit. It is needed only if places are not counted from 0; a decoder cannot use the
             model then.
+
+    Raises:
+        PositionError: an encoding is of pairs, or gives a vector per unit.
     """
 
     def __init__(
@@ -147,11 +120,20 @@ class UniversalModel(PositionModel):
         super().__init__(dims, [of_arity(self.name, each, 1) for each in encodings])
         self.start: Start = start
 
-    def prepare(self, positions: Positions) -> Started:
-        """The sinusoids of the places, step by step."""
+    def prepare(self, positions: Positions) -> StepWaves:
+        """The places and their sinusoids."""
         places, *lengths = (numbers(self.name, each, positions.queries(each)) for each in self.encodings)
-        first = timing(places, self.dims.width)
-        return Started(self.start, self.dims, places, lengths[0] if lengths else None, first)
+        return StepWaves(places, lengths[0] if lengths else None, timing(places, self.dims.width))
+
+    def waves(self, prepared: StepWaves, step: int) -> Tensor:
+        """(b, n, d) the sinusoids of a step."""
+        places, lengths, first = prepared
+        if lengths is None or (self.start == "random" and not self.training):
+            return first
+        if self.start == "random":  # a number for each row of a batch
+            drawn = torch.rand(len(places), 1, dtype=torch.float64, device=places.device)
+            return timing(places + (drawn * lengths).floor(), self.dims.width)
+        return timing(places + lengths * step // self.dims.layers, self.dims.width)
 
 
 class Universal(UniversalModel, name="universal"):
@@ -163,26 +145,15 @@ class Universal(UniversalModel, name="universal"):
     layer is one application of the shared layer of Dehghani et al. (2019), a step; here layers need not share weights.
 
     This is the default of the authors' code. The paper's and the survey's eq. 24 takes a sinusoid of the step:
-    ``universal-sinusoidal``. Not included: the code's way of concatenating the signals instead of adding them. With
-    another ``start``, which the code also has, decoders cannot use it; a number is drawn for each row of a batch and
-    step.
-
-    Args:
-        dims: sizes of the Transformer.
-        encoding: t, one number per unit.
-        start: whether places are counted from 0 at each step, or in training from a place drawn at random, or from
-            floor(L l / steps) in step l.
-        length: L, one number per unit; not used for ``first``.
-
-    Raises:
-        PositionError: the encoding gives a vector per unit, or there is no such layer.
+    ``universal-sinusoidal``. Not included: the code's way of concatenating the signals instead of adding them. The code
+    has every ``start``, too.
     """
 
     spec = Spec(
         "dehghani2019",
         "sequence",
         Cells("A", "APE", learnable=True, recurring=True, unbound=True, params="l*d"),
-        table1=Cells("A", "APE", learnable=False, recurring=True, unbound=True, params="0"),
+        table1=RECURRING,
         note="the code learns the vectors of the steps by default",
     )
 
@@ -192,14 +163,13 @@ class Universal(UniversalModel, name="universal"):
         super().__init__(dims, encoding, start, length)
         self.steps = nn.Parameter(torch.randn(dims.layers, dims.width) * dims.width**-0.5)
 
-    def layer(self, x: Tensor, prepared: Started, site: Site) -> Tensor:
+    def layer(self, x: Tensor, prepared: StepWaves, site: Site) -> Tensor:
         if not 0 <= site.layer < len(self.steps):
             raise PositionError(
                 f"position model 'universal' has {len(self.steps)} steps; there is no layer {site.layer}"
             )
-        return (
-            x + prepared.at(site.layer, self.training).to(x.dtype) + self.steps[site.layer] * math.sqrt(self.dims.width)
-        )
+        step = self.steps[site.layer] * math.sqrt(self.dims.width)
+        return x + self.waves(prepared, site.layer).to(x.dtype) + step
 
 
 class UniversalSinusoidal(UniversalModel, name="universal-sinusoidal"):
@@ -210,71 +180,43 @@ class UniversalSinusoidal(UniversalModel, name="universal-sinusoidal"):
     P_t = cat[sin(t omega_i), cos(t omega_i)], omega_i = 10000^(-i/(d/2 - 1)), as in ``sinusoidal-concatenated``.
     (Dehghani et al. 2019; survey, eq. 24; the option "sinusoid" of the authors' code.) The code counts steps from 0 and
     puts sines before cosines; eq. 24 interleaves them, with exponents -2i/d.
-
-    Args:
-        dims: sizes of the Transformer.
-        encoding: t, one number per unit.
-        start: whether places are counted from 0 at each step, or in training from a place drawn at random, or from
-            floor(L l / steps) in step l.
-        length: L, one number per unit; not used for ``first``.
-
-    Raises:
-        PositionError: the encoding gives a vector per unit.
     """
 
-    spec = Spec(
-        "dehghani2019",
-        "sequence",
-        Cells("A", "APE", learnable=False, recurring=True, unbound=True, params="0"),
-        table1=Cells("A", "APE", learnable=False, recurring=True, unbound=True, params="0"),
-    )
+    spec = Spec("dehghani2019", "sequence", RECURRING, table1=RECURRING)
 
-    def layer(self, x: Tensor, prepared: Started, site: Site) -> Tensor:
+    def layer(self, x: Tensor, prepared: StepWaves, site: Site) -> Tensor:
         step = timing(torch.tensor(site.layer, device=x.device), self.dims.width)
-        return x + (prepared.at(site.layer, self.training) + step).to(x.dtype)
+        return x + (self.waves(prepared, site.layer) + step).to(x.dtype)
 
 
-class Shortformer(PositionModel, name="shortformer"):
+class Shortformer(UnitModel, name="shortformer"):
     """Sinusoids in queries and keys of every layer, never in values: position-infused attention (Press et al. 2021).
 
     q_t = W_q (n_t + P_t), k_s = W_k (n_s + P_s), v_s = W_v n_s in every layer, n the normalised hidden vectors.
 
     P_t = cat[sin((t + 1) omega_i), cos((t + 1) omega_i)], omega_i = 10000^(-i/(d/2 - 1)). Hidden vectors then do not
-    depend on places, so that those of an earlier segment can be attended to: encoded together, both segments get new
-    places 1, 2, ... Nothing is added to the input. (Press et al. 2021 and their code; survey, eq. 7.)
-
-    Args:
-        dims: sizes of the Transformer.
-        encoding: t, one number per unit.
+    depend on places, and those of an earlier segment can be attended to: encoded together, both segments get new places
+    1, 2, ... Nothing is added to the input. (Press et al. 2021 and their code; survey, eq. 7.)
 
     Raises:
-        PositionError: the encoding gives a vector per unit, or has no values for the units of the earlier segment.
+        PositionError: the encoding has no values for the units of the earlier segment.
     """
 
-    spec = Spec(
-        "press2021",
-        "sequence",
-        Cells("A", "APE", learnable=False, recurring=True, unbound=True, params="0"),
-        table1=Cells("A", "APE", learnable=False, recurring=True, unbound=True, params="0"),
-    )
-
-    def __init__(self, dims: Dims, encoding: Encoding = Order()) -> None:
-        super().__init__(dims, [of_arity(self.name, encoding, 1)])
+    spec = Spec("press2021", "sequence", RECURRING, table1=RECURRING)
 
     def prepare(self, positions: Positions) -> Tensor:
         """(b, m, d) the sinusoids of all keys, those of the queries being the last."""
-        return timing(numbers(self.name, self.encodings[0], positions[self.encodings[0]]) + 1, self.dims.width)
+        _, keys = self.places(positions)
+        return timing(keys + 1, self.dims.width)
 
     def sources(self, sources: Sources, prepared: Tensor, site: Site) -> Sources:
-        known, query, key = prepared.shape[1], sources.query, sources.key
-        n, c = query.shape[1], key.shape[1]
+        known, n, c = prepared.shape[1], sources.query.shape[1], sources.key.shape[1]
         if c > known:
             raise PositionError(
                 f"{c} units are attended to and positions of {known} were given; with the cache of an earlier "
                 f"segment, encode both segments together and take the last as queries: Positions.step({c - n}, {c})"
             )
-        waves = prepared.to(query.dtype)
-        return Sources(query + waves[:, known - n :], key + waves[:, known - c :], sources.value)
+        return in_queries_and_keys(self.name, sources, prepared)
 
 
 class XLPE(PositionModel, name="xl-pe"):
@@ -288,12 +230,11 @@ class XLPE(PositionModel, name="xl-pe"):
     which some heads use the one and some the other.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: t, one number per unit.
         reordered: t', one number per unit.
 
     Raises:
-        PositionError: an encoding gives a vector per unit.
+        PositionError: an encoding is of pairs, or gives a vector per unit.
     """
 
     spec = Spec(
@@ -301,16 +242,16 @@ class XLPE(PositionModel, name="xl-pe"):
     )
 
     def __init__(self, dims: Dims, encoding: Encoding = Order(), reordered: Encoding = Reordered()) -> None:
-        super().__init__(dims, [of_arity(self.name, encoding, 1), of_arity(self.name, reordered, 1)])
+        super().__init__(dims, [of_arity(self.name, each, 1) for each in (encoding, reordered)])
         self.original, self.reordered = (nn.Linear(dims.width, dims.width, bias=False) for _ in range(2))
 
     def inputs(self, x: Tensor, prepared: Positions) -> Tensor:
-        places, reordered = (numbers(self.name, e, prepared.queries(e)) for e in self.encodings)
-        p, q = (interleaved(each, self.dims.width).to(x.dtype) for each in (places, reordered))
+        places = (numbers(self.name, each, prepared.queries(each)) for each in self.encodings)
+        p, q = (interleaved(each, self.dims.width).to(x.dtype) for each in places)
         return x + torch.tanh(self.original(p) + self.reordered(q))
 
 
-class CAPE(PositionModel, name="cape"):
+class CAPE(UnitModel, name="cape"):
     """Sinusoids of places that are shifted and scaled at random while training: CAPE (Likhomanenko et al. 2021).
 
     sqrt(d) x_t + P_t,  P_tj = sin(t' f_j + (j mod 2) pi/2),  f_j = s 10000^(-2 floor(j/2)/d).
@@ -326,8 +267,6 @@ class CAPE(PositionModel, name="cape"):
     padding it counts one unit of it to the text, which moves the centre by half a step; this does not.
 
     Args:
-        dims: sizes of the Transformer.
-        encoding: t, one number per unit.
         step: D.
         speed: s.
         shift: most by which all units are moved, 0 or more.
@@ -335,8 +274,7 @@ class CAPE(PositionModel, name="cape"):
         scaling: most by which places are multiplied or divided, 1 or more.
 
     Raises:
-        PositionError: the encoding gives a vector per unit, a step or speed is not above 0, or an augmentation is
-            invalid.
+        PositionError: a step or speed is not above 0, or an augmentation is invalid.
     """
 
     spec = Spec(
@@ -353,7 +291,7 @@ class CAPE(PositionModel, name="cape"):
         local: float = 0.0,
         scaling: float = 1.0,
     ) -> None:
-        super().__init__(dims, [of_arity(self.name, encoding, 1)])
+        super().__init__(dims, encoding)
         if step <= 0 or speed <= 0:
             raise PositionError(f"position model 'cape': step {step}, speed {speed}; give numbers above 0")
         self.step, self.speed = step, speed
@@ -361,8 +299,8 @@ class CAPE(PositionModel, name="cape"):
 
     def prepare(self, positions: Positions) -> Tensor:
         """(b, n) the places t' of this batch, float64."""
-        places = numbers(self.name, self.encodings[0], positions.queries(self.encodings[0]))[..., None].double()
-        places = places * self.step
+        queries, _ = self.places(positions)
+        places = queries[..., None].double() * self.step
         if self.training:
             places = augmented(places, *self.augmentation.draw(places, self.step))
         return places[..., 0]
@@ -376,16 +314,11 @@ class MVPE(AddedSinusoids, name="mvpe"):
 
     x_t + P_t with P_tj = sin(k t 10000^(-j/d)) for even j, cos(k t 10000^(-(j-1)/d)) for odd j.
 
-    The sinusoids of ``sinusoidal`` at every k-th position, so that the slow channels vary as much as the fast ones.
-    (Li et al. 2019; survey, eq. 25, which reports k > 1000 as suitable. No code is known.) Computed in float64.
+    The sinusoids of ``sinusoidal`` at every k-th position: the slow channels then vary as much as the fast ones. (Li et
+    al. 2019; survey, eq. 25, which reports k > 1000 as suitable. No code is known.)
 
     Args:
-        dims: sizes of the Transformer.
-        encoding: t, one number per unit.
         factor: k.
-
-    Raises:
-        PositionError: the encoding gives a vector per unit.
     """
 
     spec = Spec("li2019", "sequence", CELLS, table1=CELLS)
@@ -398,25 +331,48 @@ class MVPE(AddedSinusoids, name="mvpe"):
         return super().waves(places.double() * self.factor)
 
 
+class LengthAware(PositionModel):
+    """x_t + P_t, P the sinusoids of the place t and of the length l that the text will have.
+
+    Args:
+        encoding: t = 0, 1, ..., one number per unit.
+        length: l, one number per unit: the length that the text will have. By default it is the number of units; a
+            decoder needs it as input: give the nodes a feature and use ``length=Feature("length")``.
+
+    Raises:
+        PositionError: an encoding is of pairs, or gives a vector per unit.
+    """
+
+    def __init__(self, dims: Dims, encoding: Encoding = Order(), length: Encoding = Size()) -> None:
+        super().__init__(dims, [of_arity(self.name, each, 1) for each in (encoding, length)])
+
+    def prepare(self, positions: Positions) -> Tensor:
+        """(b, n, d) the sinusoids of this batch."""
+        return self.waves(*(numbers(self.name, each, positions.queries(each)) for each in self.encodings))
+
+    def inputs(self, x: Tensor, prepared: Tensor) -> Tensor:
+        return x + prepared.to(x.dtype)
+
+    @abstractmethod
+    def waves(self, places: Tensor, lengths: Tensor) -> Tensor:
+        """(b, n, d) P at these places (b, n) of texts of these lengths (b, n), in float64."""
+
+
+def difference(places: Tensor, lengths: Tensor, width: int) -> Tensor:
+    """(b, n, width) row l + 1 - t of the table of sinusoids, whose row 1 is zero: fairseq's row for padding."""
+    rows = lengths + 1 - places
+    return timing(rows, width) * (rows != 1)[..., None]
+
+
 class LengthRatio(LengthAware, name="length-ratio"):
     """Sinusoids whose frequencies fall with the length of the text to write (Takase and Okazaki 2019).
 
     x_t + P_t,  P_t = cat[sin((t + 2) omega_i), cos((t + 2) omega_i)],  omega_i = l^(-i/(d/2 - 1)).
 
-    t = 0, 1, ..., and l is the length that the text will have: by default the number of its units, as when training on
-    given texts. A decoder needs it as input: give the nodes a feature and use ``length=Feature("length")``. A length
-    below 1 counts as 1. (Takase and Okazaki 2019, LRPE, and their code, whose tables begin with row 2; survey, eq. 33,
-    with t, interleaved, and exponents -2i/d.) The code takes the places of the first text of a batch for all texts,
-    which is the same where no text is padded on the left. Ordinary sinusoids may be added, as there:
+    A length l below 1 counts as 1. (Takase and Okazaki 2019, LRPE, and their code, whose tables begin with row 2;
+    survey, eq. 33, with t, interleaved, and exponents -2i/d.) The code takes the places of the first text of a batch
+    for all texts, which is the same where no text is padded on the left. Ordinary sinusoids may be added, as there:
     ``["sinusoidal-concatenated", "length-ratio"]``, with ``start=2``.
-
-    Args:
-        dims: sizes of the Transformer.
-        encoding: t, one number per unit.
-        length: l, one number per unit.
-
-    Raises:
-        PositionError: an encoding gives a vector per unit.
     """
 
     spec = Spec("takase2019", "sequence", CELLS, table1=CELLS)
@@ -430,19 +386,9 @@ class LengthDifference(LengthAware, name="length-difference"):
 
     x_t + P_t,  P_t = cat[sin((l + 1 - t) omega_i), cos((l + 1 - t) omega_i)],  omega_i = 10000^(-i/(d/2 - 1)).
 
-    t = 0, 1, ..., and l is the length that the text will have: by default the number of its units, as when training on
-    given texts. A decoder needs it as input: give the nodes a feature and use ``length=Feature("length")``. (Takase and
-    Okazaki 2019, LDPE, and their code; survey, eq. 32, with l - t, interleaved, and exponents -2i/d.) In the code the
-    unit after the last, at t = l, has a row for padding: zeros; so it has here. Ordinary sinusoids may be added, as
-    there: ``["sinusoidal-concatenated", "length-difference"]``, with ``start=2``.
-
-    Args:
-        dims: sizes of the Transformer.
-        encoding: t, one number per unit.
-        length: l, one number per unit.
-
-    Raises:
-        PositionError: an encoding gives a vector per unit.
+    (Takase and Okazaki 2019, LDPE, and their code; survey, eq. 32, with l - t, interleaved, and exponents -2i/d.) In
+    the code the unit after the last, at t = l, has a row for padding: zeros; so it has here. Ordinary sinusoids may be
+    added, as there: ``["sinusoidal-concatenated", "length-difference"]``, with ``start=2``.
     """
 
     spec = Spec("takase2019", "sequence", CELLS, table1=CELLS)
@@ -463,13 +409,7 @@ class NoisyLength(LengthAware, name="noisy-length"):
     model: pass its prediction as ``length=Feature("length")``.
 
     Args:
-        dims: sizes of the Transformer.
-        encoding: t, one number per unit.
-        length: l, one number per unit.
         window: w; without noise it is ``length-difference``.
-
-    Raises:
-        PositionError: an encoding gives a vector per unit.
     """
 
     spec = Spec("oka2020", "sequence", CELLS, table1=CELLS)
@@ -500,11 +440,7 @@ class PNAT(AddedSinusoids, name="pnat"):
     loss; neither the survey nor this model defines them.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: z, one number per unit.
-
-    Raises:
-        PositionError: the encoding gives a vector per unit.
     """
 
     spec = Spec("bao2019", "sequence", CELLS)

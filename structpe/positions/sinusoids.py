@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from structpe.encodings.base import Encoding
-from structpe.encodings.order import Order, Size
 from structpe.errors import PositionError
-from structpe.positions import Cells, Dims, PositionModel, Positions
-from structpe.positions.checks import numbers, of_arity
+from structpe.positions import Cells, Positions
+from structpe.positions.places import UnitModel
 
 __all__ = [
     "CELLS",
     "AddedSinusoids",
     "Augmentation",
-    "LengthAware",
     "augmented",
-    "difference",
     "halves",
     "interleaved",
     "inverse_frequencies",
@@ -46,8 +41,8 @@ def interleaved(places: Tensor, width: int, base: float = 10000.0) -> Tensor:
 def halves(places: Tensor, width: int) -> Tensor:
     """(..., width) float64: cat[sin(t omega_i), cos(t omega_i)], omega_i = 10000^(-2i/width), as Transformer-XL's.
 
-    omega is rounded to float32, as the authors' is, so that both are identical. The rounding does not matter: sines and
-    cosines of a slightly different frequency are as good.
+    omega is rounded to float32, to be identical with the authors'. The rounding does not matter: sines and cosines of a
+    slightly different frequency are as good.
     """
     rounded = inverse_frequencies(width, places.device).to(torch.float32).to(torch.float64)
     angles = places[..., None].to(torch.float64) * rounded
@@ -76,43 +71,16 @@ CELLS = Cells("A", "APE", learnable=False, recurring=False, unbound=True, params
 """What is added to the input once and without parameters, at any length."""
 
 
-class AddedSinusoids(PositionModel):
+class AddedSinusoids(UnitModel):
     """x_t + P_t, P the interleaved sinusoids; t is the value of the encoding."""
 
-    def __init__(self, dims: Dims, encoding: Encoding = Order()) -> None:
-        super().__init__(dims, [of_arity(self.name, encoding, 1)])
-
     def inputs(self, x: Tensor, prepared: Positions) -> Tensor:
-        places = numbers(self.name, self.encodings[0], prepared.queries(self.encodings[0]))
+        places, _ = self.places(prepared)
         return x + self.waves(places).to(x.dtype)
 
     def waves(self, places: Tensor) -> Tensor:
         """(b, n, d) P at these places (b, n), in float64."""
         return interleaved(places, self.dims.width)
-
-
-class LengthAware(PositionModel):
-    """x_t + P_t, P the sinusoids of the place t and of the length l that the text will have."""
-
-    def __init__(self, dims: Dims, encoding: Encoding = Order(), length: Encoding = Size()) -> None:
-        super().__init__(dims, [of_arity(self.name, each, 1) for each in (encoding, length)])
-
-    def prepare(self, positions: Positions) -> Tensor:
-        """(b, n, d) the sinusoids of this batch."""
-        return self.waves(*(numbers(self.name, each, positions.queries(each)) for each in self.encodings))
-
-    def inputs(self, x: Tensor, prepared: Tensor) -> Tensor:
-        return x + prepared.to(x.dtype)
-
-    @abstractmethod
-    def waves(self, places: Tensor, lengths: Tensor) -> Tensor:
-        """(b, n, d) P at these places (b, n) of texts of these lengths (b, n), in float64."""
-
-
-def difference(places: Tensor, lengths: Tensor, width: int) -> Tensor:
-    """(b, n, width) row l + 1 - t of the table of sinusoids, whose row 1 is zero: fairseq's row for padding."""
-    rows = lengths + 1 - places
-    return timing(rows, width) * (rows != 1)[..., None]
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,7 @@
-"""Points in continuous space, and on the sphere."""
+"""Points in continuous space, and on the sphere.
+
+A model raises a :class:`PositionError` for an encoding of pairs, or one that gives another number of coordinates.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +18,7 @@ from structpe.positions.checks import of_arity
 from structpe.positions.places import coordinates
 from structpe.precision import wide
 
-__all__ = [
-    "Continuous",
-    "Fourier",
-    "Spherical",
-    "SphericalHarmonics",
-    "harmonics",
-]
+__all__ = ["Continuous", "Fourier", "Spherical", "SphericalHarmonics", "harmonics"]
 
 
 class Continuous(PositionModel, name="continuous"):
@@ -30,12 +27,11 @@ class Continuous(PositionModel, name="continuous"):
     x_u + W_2 gelu(W_1 r + b_1) + b_2,  r = cat[cos(W_r c_u), sin(W_r c_u)] / sqrt(F).
 
     c_u (A) is the place of a unit in a space of A axes, any real numbers; W_r (F/2, A) are learned frequencies, from
-    N(0, 1/gamma^2), so that r_u.r_v starts as about exp(-|c_u - c_v|^2 / (2 gamma^2)) / 2: gamma is the scale of
-    distances. W_1 (H, F), W_2 (d, H). (Li et al. 2021, section 3, algorithm 1, with one group of axes.) Without the
-    waves, such a network would not learn fine details.
+    N(0, 1/gamma^2): r_u.r_v starts as about exp(-|c_u - c_v|^2 / (2 gamma^2)) / 2, and gamma is the scale of distances.
+    W_1 (H, F), W_2 (d, H). (Li et al. 2021, section 3, algorithm 1, with one group of axes.) Without the waves, such a
+    network would not learn fine details.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: A real numbers per unit.
         axes: A.
         features: F, an even number.
@@ -43,7 +39,7 @@ class Continuous(PositionModel, name="continuous"):
         gamma: in the unit of the coordinates.
 
     Raises:
-        PositionError: sizes below 1, an odd number of features, a gamma of 0 or less, or another number of coordinates.
+        PositionError: an odd number of features, or a gamma of 0.
     """
 
     spec = Spec(
@@ -88,13 +84,12 @@ class Fourier(PositionModel, name="fourier"):
 
     x_u + cat[sin(2 pi B v_u), cos(2 pi B v_u)]: v (a) coordinates of a unit, B (d/2, a) drawn from N(0, sigma^2).
 
-    B is fixed; its numbers follow from the seed, so that it need not be saved. sigma controls how fast features vary
-    with v: use 1 or less for coordinates in units of the distance that matters, and about 10 for those of an image on
-    the scale 0 to 1. (Tancik et al. 2020, section 4; the tutorial's "Fourier features" of coordinates. The authors feed
-    the features to a network instead of v; here they are added to the units.) Computed in float64.
+    B is fixed; its numbers follow from the seed, and it need not be saved. sigma controls how fast features vary with
+    v: use 1 or less for coordinates in units of the distance that matters, and about 10 for those of an image on the
+    scale 0 to 1. (Tancik et al. 2020, section 4; the tutorial's "Fourier features" of coordinates. The authors feed the
+    features to a network instead of v; here they are added to the units.) Computed in float64.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: a vector, or one number, per unit.
         sigma: deviation of B.
         seed: of B.
@@ -131,26 +126,34 @@ class Fourier(PositionModel, name="fourier"):
         return x + torch.cat([angles.sin(), angles.cos()], dim=-1).to(x.dtype)
 
 
-class Spherical(PositionModel, name="spherical"):
+class OnSphere(PositionModel):
+    """Points on the sphere.
+
+    Args:
+        encoding: (latitude, longitude) of each unit in degrees, by default the feature ``degrees`` of its node.
+    """
+
+    def angles(self, prepared: Positions) -> Tensor:
+        """(b, n, 2) latitudes and longitudes in radians, in float64."""
+        encoding = self.encodings[0]
+        return torch.deg2rad(coordinates(self.name, encoding, prepared.queries(encoding), 2).double())
+
+
+class Spherical(OnSphere, name="spherical"):
     """Latitude and longitude as waves on the sphere, through a network (Mai et al. 2023, Sphere2Vec).
 
     x_u + W_2 relu(W_1 r + b_1) + b_2,  r = cat over scales a of [sin(f/a), cos(f/a) cos(l/a), cos(f/a) sin(l/a)].
 
     f is the latitude of a unit and l its longitude, from degrees; S scales a_s = a_0^(1 - s/(S-1)) go from the finest
-    a_0 to 1. W_1 (H, 3S), W_2 (d, H). The scale 1 gives the point on the unit sphere, so that, unlike in a grid of
-    degrees, distances are correct and the ends of the map meet. (Mai et al. 2023, section 5, "sphereC".) At finer
-    scales neither holds: ``spherical-harmonics`` is a function of the point at every scale. FourCastNet's and similar
-    models of the Earth read their grids of latitude and longitude in this way.
+    a_0 to 1. W_1 (H, 3S), W_2 (d, H). The scale 1 gives the point on the unit sphere: unlike in a grid of degrees,
+    distances are correct and the ends of the map meet. At finer scales neither holds: ``spherical-harmonics`` is a
+    function of the point at every scale. (Mai et al. 2023, section 5, "sphereC".) FourCastNet and similar models of the
+    Earth read their grids in this way.
 
     Args:
-        dims: sizes of the Transformer.
-        encoding: (latitude, longitude) of each unit in degrees, by default the feature ``degrees`` of its node.
         scales: S, 2 or more.
         finest: a_0, between 0 and 1.
         hidden: H.
-
-    Raises:
-        PositionError: other scales, no hidden unit, or not two coordinates per unit.
     """
 
     spec = Spec(
@@ -177,20 +180,18 @@ class Spherical(PositionModel, name="spherical"):
         self.network = nn.Sequential(nn.Linear(3 * scales, hidden), nn.ReLU(), nn.Linear(hidden, dims.width))
 
     def inputs(self, x: Tensor, prepared: Positions) -> Tensor:
-        degrees = coordinates(self.name, self.encodings[0], prepared.queries(self.encodings[0]), 2)
-        added: Tensor = self.network(self._waves(torch.deg2rad(degrees.double())).to(x.dtype))
+        added: Tensor = self.network(self._waves(self.angles(prepared)).to(x.dtype))
         return x + added
 
     def _waves(self, angles: Tensor) -> Tensor:
         """(b, n, 3 S) r."""
         exponents = torch.linspace(1, 0, self.sizes["S"], dtype=torch.float64, device=angles.device)
         latitude, longitude = (angles[..., None, :] / (self.finest**exponents)[:, None]).unbind(-1)
-        east = latitude.cos() * longitude.cos()
-        north = latitude.cos() * longitude.sin()
+        east, north = latitude.cos() * longitude.cos(), latitude.cos() * longitude.sin()
         return torch.stack([latitude.sin(), east, north], dim=-1).flatten(-2)
 
 
-class SphericalHarmonics(PositionModel, name="spherical-harmonics"):
+class SphericalHarmonics(OnSphere, name="spherical-harmonics"):
     """Latitude and longitude as spherical harmonics (Russwurm et al. 2024).
 
     x_u + W Y(f_u, l_u) + b,  Y the real spherical harmonics Y_nm of degrees n < L and orders |m| <= n.
@@ -201,12 +202,7 @@ class SphericalHarmonics(PositionModel, name="spherical-harmonics"):
     network of their comparison; their other one is a SIREN.)
 
     Args:
-        dims: sizes of the Transformer.
-        encoding: (latitude, longitude) of each unit in degrees, by default the feature ``degrees`` of its node.
         degrees: L; details of about 180/L degrees are distinguished.
-
-    Raises:
-        PositionError: no degree, or not two coordinates per unit.
     """
 
     spec = Spec(
@@ -218,8 +214,7 @@ class SphericalHarmonics(PositionModel, name="spherical-harmonics"):
         self.linear = nn.Linear(degrees**2, dims.width)
 
     def inputs(self, x: Tensor, prepared: Positions) -> Tensor:
-        degrees = coordinates(self.name, self.encodings[0], prepared.queries(self.encodings[0]), 2)
-        latitude, longitude = torch.deg2rad(degrees.double()).unbind(-1)
+        latitude, longitude = self.angles(prepared).unbind(-1)
         added: Tensor = self.linear(harmonics(latitude, longitude, self.sizes["L"]).to(x.dtype))
         return x + added
 

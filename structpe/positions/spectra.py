@@ -7,26 +7,34 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from structpe.encodings.base import Encoding
 from structpe.encodings.distance import Adjacency
-from structpe.encodings.laplacian import Eigenpairs
 from structpe.encodings.order import UnitCount
 from structpe.errors import PositionError
 from structpe.positions import Cells, Positions
+from structpe.positions.block import NONE, SELF
+from structpe.positions.networks import position_width
 from structpe.terms import Lookup
 
 __all__ = [
+    "ADJACENCY",
+    "UNIT_COUNT",
     "Nodes",
     "SpectralTransformer",
     "Spectrum",
     "flipped",
     "learned_cells",
+    "of_structures",
     "transformer_width",
 ]
+
+ADJACENCY, UNIT_COUNT = Adjacency(), UnitCount()
+"""The encodings that :class:`Nodes` reads."""
 
 
 @dataclass(frozen=True)
 class Spectrum:
-    """The values of :class:`Eigenpairs`, for n units and k eigenvectors.
+    """The values of the encoding ``eigenpairs``, for n units and k eigenvectors.
 
     Attributes:
         vectors: (b, n, k) entries; 0 for a missing vector.
@@ -39,33 +47,29 @@ class Spectrum:
     spaces: Tensor
 
     @classmethod
-    def of(cls, positions: Positions, encoding: Eigenpairs, dtype: torch.dtype) -> Spectrum:
-        """That of a batch, in some precision."""
+    def of(cls, positions: Positions, encoding: Encoding, dtype: torch.dtype, drawn: bool = False) -> Spectrum:
+        """That of a batch, in some precision; ``drawn`` with random signs, see :func:`flipped`."""
         vectors, values, spaces = positions.queries(encoding).to(dtype).unbind(-1)
-        return cls(vectors, values, spaces.long())
+        return cls(flipped(vectors) if drawn else vectors, values, spaces.long())
 
     @property
     def there(self) -> Tensor:
         """(b, n, k) which vectors exist."""
         return self.spaces >= 0
 
-    def of_structures(self, present: Tensor) -> tuple[Tensor, Tensor]:
-        """(b, k) eigenvalues and numbers of eigenspaces, which are the same for all units; -1 for a missing vector.
-
-        Args:
-            present: (b, n) which units are real.
-        """
-        each = (torch.where(present[..., None], of_units, -1) for of_units in (self.values, self.spaces))
-        values, spaces = (of_units.amax(1) for of_units in each)
-        return values, spaces
-
-    def flipped(self) -> Spectrum:
-        """The same with random signs, see :func:`flipped`."""
-        return Spectrum(flipped(self.vectors), self.values, self.spaces)
-
     def pairs(self) -> Tensor:
         """(b, n, k, 2) entry and eigenvalue, both 0 for a missing vector."""
         return torch.stack([self.vectors, torch.where(self.there, self.values, 0)], dim=-1)
+
+
+def of_structures(of_units: Tensor, present: Tensor) -> Tensor:
+    """(b, k) eigenvalues, or numbers of eigenspaces, which all units of a structure share; -1 for a missing vector.
+
+    Args:
+        of_units: (b, n, k) those of a :class:`Spectrum`.
+        present: (b, n) which units are real; padding has other numbers.
+    """
+    return torch.where(present[..., None], of_units, -1).amax(1)
 
 
 def flipped(vectors: Tensor) -> Tensor:
@@ -76,9 +80,6 @@ def flipped(vectors: Tensor) -> Tensor:
 def learned_cells(params: str) -> Cells:
     """The row of Table 1 of what is learned from a spectrum and added to the input, on graphs of any size."""
     return Cells("A", "APE", learnable=True, recurring=False, unbound=True, params=params)
-
-
-_EDGE_TO, _BOTH_WAYS = 1, 3
 
 
 @dataclass(frozen=True)
@@ -94,9 +95,9 @@ class Nodes:
     shares: Tensor
 
     @classmethod
-    def of(cls, positions: Positions, unit_count: UnitCount, dtype: torch.dtype) -> Nodes:
-        """Those of a batch that was encoded by ``unit_count``."""
-        counts: Tensor = positions[unit_count]
+    def of(cls, positions: Positions, dtype: torch.dtype) -> Nodes:
+        """Those of a batch that was encoded by ``UNIT_COUNT``."""
+        counts: Tensor = positions[UNIT_COUNT]
         present = torch.ones_like(counts, dtype=torch.bool) if positions.present is None else positions.present
         return cls(present, torch.where(present, 1 / counts.clamp(min=1).to(dtype), 0))
 
@@ -110,23 +111,31 @@ class Nodes:
         summed: Tensor = (self.shares[:, None] @ x.flatten(2)).view(len(x), 1, *x.shape[2:])
         return summed
 
+    def within(self, x: Tensor) -> Tensor:
+        """(b, n, c) for each first unit the sum over the second one's nodes of x (b, n, n or M, c)."""
+        summed: Tensor = (x * self.shares[:, None, :, None]).sum(2)
+        return summed
+
     def sums(self, x: Tensor) -> Tensor:
         """(b, n, ...) for each unit the sum of x (b, n, ...) over the nodes of its structure; 0 for padding."""
         return self.total(x) * _like(self.present, x)
 
     def means(self, x: Tensor) -> Tensor:
         """(b, n, ...) the mean over nodes; 0 for padding."""
-        return self.sums(x) / _like(self.count, x)
+        return self.sums(x) / _like(self.shares.sum(-1, keepdim=True).clamp(min=1), x)
 
     @property
-    def count(self) -> Tensor:
-        """(b, 1) number of nodes, at least 1."""
-        return self.shares.sum(-1, keepdim=True).clamp(min=1)
+    def whole(self) -> Tensor:
+        """(b, 1, 1) number of nodes."""
+        return self.shares.sum(-1)[:, None, None]
 
-    def neighbours(self, positions: Positions, adjacency: Adjacency) -> Tensor:
-        """(b, n, n) weights of a sum over those nodes that an edge joins with a unit's node, either way."""
-        codes: Lookup = positions[adjacency]
-        joined = codes.map(lambda code: (code >= _EDGE_TO) & (code <= _BOTH_WAYS)).dense()
+    def neighbours(self, positions: Positions) -> Tensor:
+        """(b, n, n) weights of a sum over those nodes that an edge joins with a unit's node, either way.
+
+        The batch was encoded by ``ADJACENCY``, too.
+        """
+        codes: Lookup = positions[ADJACENCY]
+        joined = codes.map(lambda code: (code > NONE) & (code < SELF)).dense()
         return torch.where(joined, self.weights, 0)
 
 
@@ -145,19 +154,18 @@ class SpectralTransformer(nn.Module):
         heads: of T; they must divide p.
         layers: of T.
         feedforward: hidden width of T.
-        dropout: inside T.
     """
 
-    def __init__(self, width: int, heads: int, layers: int, feedforward: int, dropout: float = 0.1) -> None:
+    def __init__(self, width: int, heads: int, layers: int, feedforward: int) -> None:
         super().__init__()
         self.embed = nn.Linear(2, width)
-        layer = nn.TransformerEncoderLayer(width, heads, feedforward, dropout, batch_first=True)
+        layer = nn.TransformerEncoderLayer(width, heads, feedforward, batch_first=True)
         self.mix = nn.TransformerEncoder(layer, layers, enable_nested_tensor=False)
 
     def forward(self, spectrum: Spectrum) -> Tensor:
         """Of the units of a batch."""
         missing = ~spectrum.there.flatten(0, 1)
-        unseen = missing & ~missing.all(-1, keepdim=True)  # of units without any, so that no row is masked whole
+        unseen = missing & ~missing.all(-1, keepdim=True)  # none of units without any: a row masked whole gives NaN
         mixed = self.mix(self.embed(spectrum.pairs().flatten(0, 1)), src_key_padding_mask=unseen)
         summed: Tensor = mixed.masked_fill(missing[..., None], 0).sum(1)
         return summed.view(*spectrum.vectors.shape[:2], -1)
@@ -173,10 +181,12 @@ def transformer_width(model: str, width: int | None, heads: int, of_all: int) ->
     """p: as given, or a quarter of the model's width, 4 at least, rounded up to what the heads divide.
 
     Raises:
-        PositionError: the heads do not divide it.
+        PositionError: the heads do not divide it, or it leaves no channels for content.
     """
     if width is None:
-        return -(-max(of_all // 4, 4) // heads) * heads
-    if heads < 1 or width % heads:
-        raise PositionError(f"position model {model!r}: {heads} heads do not divide {width} channels; give others")
-    return width
+        width = -(-max(of_all // 4, 4) // heads) * heads
+    elif heads < 1 or width % heads:
+        raise PositionError(
+            f"position model {model!r}: {heads} heads do not divide {width} channels; give a number that divides them"
+        )
+    return position_width(model, width, of_all)

@@ -1,9 +1,13 @@
-"""Eigenvectors and eigenvalues of the Laplacian of a graph, at the input."""
+"""Eigenvectors and eigenvalues of the Laplacian of a graph, at the input.
+
+An eigenvector and its negative are equally good; so most models here draw a random sign for each while training. They
+raise a :class:`PositionError` for an encoding of pairs, or of single numbers.
+"""
 
 from __future__ import annotations
 
-import math
-from itertools import pairwise
+from abc import abstractmethod
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -17,14 +21,13 @@ from structpe.encodings.laplacian import MagneticLaplacian as MagneticEncoding
 from structpe.encodings.tabular import Tabular
 from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.positions.checks import clipped, of_listed_pairs, width_of
-from structpe.positions.networks import concatenated, count_perceptron, position_width
+from structpe.positions.networks import Attention, concatenated, count_perceptron, position_width, rectified
 from structpe.positions.spectra import SpectralTransformer, Spectrum, flipped, learned_cells, transformer_width
 from structpe.terms import Pairs, SparsePairs, Terms
 
 __all__ = [
     "Dwivedi",
     "DwivediNeighbours",
-    "Identify",
     "LapPE",
     "LapPETransformer",
     "MagneticLaplacian",
@@ -34,48 +37,52 @@ __all__ = [
 ]
 
 
-class Dwivedi(PositionModel, name="dwivedi"):
+class SignedVectors(PositionModel):
+    """x_u + W (s * V_u) + c: V_u the unit's entries of k eigenvectors, s a random sign each in training.
+
+    Args:
+        encoding: a vector per unit; random signs suit eigenvectors only.
+        others: further encodings.
+    """
+
+    def __init__(self, dims: Dims, encoding: Encoding, *others: Encoding) -> None:
+        k = width_of(self.name, encoding)
+        super().__init__(dims, [encoding, *others], k=k)
+        self.embed = nn.Linear(k, dims.width)
+
+    def prepare(self, positions: Positions) -> Any:
+        """(b, n, k) the eigenvectors at the queries, with the signs of this batch."""
+        vectors: Tensor = positions.queries(self.encodings[0])
+        return flipped(vectors) if self.training else vectors
+
+    def inputs(self, x: Tensor, prepared: Any) -> Tensor:
+        added: Tensor = self.embed(prepared.to(x.dtype))
+        return x + added
+
+
+class Dwivedi(SignedVectors, name="dwivedi"):
     """Laplacian eigenvectors at the input (Dwivedi and Bresson 2020).
 
     x_u + W (s * V_u) + c: V_u the unit's entries of the k lowest eigenvectors, s a random sign each in training.
 
-    An eigenvector and its negative are equally good; drawing one sign per eigenvector and batch while training, as in
-    the authors' code, teaches the model to ignore signs. W is (d, k), c (d). (Dwivedi and Bresson 2020; survey, section
-    4.3.2.) Their attention is also restricted to the neighbours of each node: ``dwivedi-neighbours`` has both. Table 1
-    counts the eigenvectors as the embedding, without parameters.
-
-    Args:
-        dims: sizes of the Transformer.
-        encoding: a vector per unit; random signs suit eigenvectors only.
-
-    Raises:
-        PositionError: the encoding gives a single number per unit, or is one of pairs.
+    Drawing one sign per eigenvector and batch, as in the authors' code, teaches the model to ignore signs. W is (d, k),
+    c (d). (Dwivedi and Bresson 2020; survey, section 4.3.2.) Their attention is also restricted to the neighbours of
+    each node: ``dwivedi-neighbours`` has both. Table 1 counts the eigenvectors as the embedding, without parameters.
     """
 
     spec = Spec(
         "dwivedi2020",
         "graph",
-        Cells("A", "APE", learnable=True, recurring=False, unbound=True, params="k*d + d"),
+        learned_cells("k*d + d"),
         table1=Cells("A", "APE", learnable=False, recurring=False, unbound=True, params="0"),
         note="the code has a linear layer from k eigenvectors to the width of the model",
     )
 
     def __init__(self, dims: Dims, encoding: Encoding = Laplacian()) -> None:
-        k = width_of(self.name, encoding)
-        super().__init__(dims, [encoding], k=k)
-        self.embed = nn.Linear(k, dims.width)
-
-    def prepare(self, positions: Positions) -> Tensor:
-        """(b, n, k) the eigenvectors at the queries, with the signs of this batch."""
-        vectors: Tensor = positions.queries(self.encodings[0])
-        return flipped(vectors) if self.training else vectors
-
-    def inputs(self, x: Tensor, prepared: Tensor) -> Tensor:
-        added: Tensor = self.embed(prepared.to(x.dtype))
-        return x + added
+        super().__init__(dims, encoding)
 
 
-class DwivediNeighbours(PositionModel, name="dwivedi-neighbours"):
+class DwivediNeighbours(SignedVectors, name="dwivedi-neighbours"):
     """Laplacian eigenvectors at the input, attention along edges only (Dwivedi and Bresson 2020).
 
     s_ij = clip(q_i.k_j / sqrt(d_h), -5, 5) where an edge joins i and j, and no other pair;  x_u + W (s * V_u) + c.
@@ -90,12 +97,7 @@ class DwivediNeighbours(PositionModel, name="dwivedi-neighbours"):
     these, is not included: ``exphormer`` multiplies them by types of edges.
 
     Args:
-        dims: sizes of the Transformer.
-        encoding: a vector per unit; random signs suit eigenvectors only.
-        neighbours: which pairs attend.
-
-    Raises:
-        PositionError: the encoding gives a single number per unit, or the neighbours are not listed pairs.
+        neighbours: which pairs attend, a list.
     """
 
     spec = Spec(
@@ -103,25 +105,44 @@ class DwivediNeighbours(PositionModel, name="dwivedi-neighbours"):
     )
 
     def __init__(self, dims: Dims, encoding: Encoding = Laplacian(), neighbours: Encoding = Neighbours()) -> None:
-        k = width_of(self.name, encoding)
-        super().__init__(dims, [encoding, of_listed_pairs(self.name, neighbours)], k=k)
-        self.embed = nn.Linear(k, dims.width)
+        super().__init__(dims, encoding, of_listed_pairs(self.name, neighbours))
 
     def prepare(self, positions: Positions) -> tuple[Tensor, Pairs]:
-        """(b, n, k) the eigenvectors at the queries, with the signs of this batch; and the pairs that attend."""
-        vectors: Tensor = positions.queries(self.encodings[0])
+        """The eigenvectors, and the pairs that attend."""
         listed: SparsePairs = positions[self.encodings[1]]
-        return flipped(vectors) if self.training else vectors, listed.pairs
+        return super().prepare(positions), listed.pairs
 
     def inputs(self, x: Tensor, prepared: tuple[Tensor, Pairs]) -> Tensor:
-        added: Tensor = self.embed(prepared[0].to(x.dtype))
-        return x + added
+        return super().inputs(x, prepared[0])
 
     def terms(self, prepared: tuple[Tensor, Pairs], site: Site) -> Terms:
         return Terms(act=clipped, pairs=(prepared[1],))
 
 
-class LapPE(PositionModel, name="lap-pe"):
+class SpectralSet(PositionModel):
+    """cat[x_u, sum_j f([s_j v_uj, lambda_j])], j running over the k lowest eigenvectors that the graph has.
+
+    Args:
+        encoding: eigenvectors and eigenvalues, the trivial one among them as in the code.
+
+    Raises:
+        PositionError: p leaves no channels for content, or the heads do not divide it.
+    """
+
+    def prepare(self, positions: Positions) -> Tensor:
+        """(b, n, p) the sum over eigenvectors."""
+        dtype = next(self.parameters()).dtype
+        return self.summed(Spectrum.of(positions, self.encodings[0], dtype, drawn=self.training))
+
+    @abstractmethod
+    def summed(self, spectrum: Spectrum) -> Tensor:
+        """(b, n, p) the sum of f."""
+
+    def inputs(self, x: Tensor, prepared: Tensor) -> Tensor:
+        return concatenated(x, prepared)
+
+
+class LapPE(SpectralSet, name="lap-pe"):
     """Eigenvectors with their eigenvalues as a set, concatenated with the content (Rampasek et al. 2022).
 
     cat[x_u, sum_j f([s_j v_uj, lambda_j])], j running over the k lowest eigenvectors that the graph has.
@@ -134,13 +155,8 @@ class LapPE(PositionModel, name="lap-pe"):
     count in the Laplacian, as in SAN's code; GraphGPS's removes them, and adds up parallel edges.
 
     Args:
-        dims: sizes of the Transformer.
-        encoding: eigenvectors and eigenvalues, the trivial one among them as in the code.
         width: p; None for a quarter of the model's width, 4 at least.
         layers: of f.
-
-    Raises:
-        PositionError: p leaves no channels for content, or there is no layer.
     """
 
     spec = Spec(
@@ -152,23 +168,14 @@ class LapPE(PositionModel, name="lap-pe"):
     ) -> None:
         p = position_width(self.name, max(dims.width // 4, 4) if width is None else width, dims.width)
         super().__init__(dims, [encoding], p=p, m=layers)
-        self.eigenpairs = encoding
-        widths = [2, *[2 * p] * (layers - 1), p]
-        each = [nn.Sequential(nn.Linear(a, b), nn.ReLU()) for a, b in pairwise(widths)]
-        self.of_each = nn.Sequential(*each)
+        self.of_each = rectified(2, p, layers)
 
-    def prepare(self, positions: Positions) -> Tensor:
-        """(b, n, p) the sum over eigenvectors."""
-        spectrum = Spectrum.of(positions, self.eigenpairs, next(self.parameters()).dtype)
-        spectrum = spectrum.flipped() if self.training else spectrum
-        summed: Tensor = self.of_each(spectrum.pairs()).masked_fill(~spectrum.there[..., None], 0).sum(-2)
-        return summed
-
-    def inputs(self, x: Tensor, prepared: Tensor) -> Tensor:
-        return concatenated(x, prepared)
+    def summed(self, spectrum: Spectrum) -> Tensor:
+        each: Tensor = self.of_each(spectrum.pairs())
+        return each.masked_fill(~spectrum.there[..., None], 0).sum(-2)
 
 
-class LapPETransformer(PositionModel, name="lap-pe-transformer"):
+class LapPETransformer(SpectralSet, name="lap-pe-transformer"):
     """Eigenvectors with their eigenvalues, read by a Transformer, concatenated with the content (Rampasek et al. 2022).
 
     cat[x_u, sum_j T(A [s_j v_uj, lambda_j] + a)_j], j running over the k lowest eigenvectors that the graph has.
@@ -178,15 +185,10 @@ class LapPETransformer(PositionModel, name="lap-pe-transformer"):
     input of ``san``.) All else is as in ``lap-pe``.
 
     Args:
-        dims: sizes of the Transformer.
-        encoding: eigenvectors and eigenvalues, the trivial one among them as in the code.
         width: p; None for a quarter of the model's width, 4 at least, rounded up to what the heads divide.
         heads: of T.
         layers: of T.
         feedforward: hidden width of T; PyTorch's default in the code.
-
-    Raises:
-        PositionError: p leaves no channels for content, or the heads do not divide it.
     """
 
     spec = Spec("rampasek2022", "graph", learned_cells(SpectralTransformer.count("p", "m", "f")))
@@ -200,19 +202,13 @@ class LapPETransformer(PositionModel, name="lap-pe-transformer"):
         layers: int = 1,
         feedforward: int = 2048,
     ) -> None:
-        p = position_width(self.name, transformer_width(self.name, width, heads, dims.width), dims.width)
+        p = transformer_width(self.name, width, heads, dims.width)
         super().__init__(dims, [encoding], p=p, m=layers, f=feedforward)
-        self.eigenpairs = encoding
         self.of_all = SpectralTransformer(p, heads, layers, feedforward)
 
-    def prepare(self, positions: Positions) -> Tensor:
-        """(b, n, p) the sum over eigenvectors."""
-        spectrum = Spectrum.of(positions, self.eigenpairs, self.of_all.embed.weight.dtype)
-        summed: Tensor = self.of_all(spectrum.flipped() if self.training else spectrum)
+    def summed(self, spectrum: Spectrum) -> Tensor:
+        summed: Tensor = self.of_all(spectrum)
         return summed
-
-    def inputs(self, x: Tensor, prepared: Tensor) -> Tensor:
-        return concatenated(x, prepared)
 
 
 class MagneticLaplacian(PositionModel, name="magnetic-laplacian"):
@@ -228,7 +224,6 @@ class MagneticLaplacian(PositionModel, name="magnetic-laplacian"):
     than k nodes, are masked and count 0. The code also masks eigenvalues of 0 except the first; here they count.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: the eigenvectors and eigenvalues.
         elements: e; 8 of a model of width 256 in the code.
         heads: of the attention over eigenvectors.
@@ -257,7 +252,7 @@ class MagneticLaplacian(PositionModel, name="magnetic-laplacian"):
         super().__init__(dims, [encoding], k=encoding.k, e=elements, w=heads * each)
         self.of_each = nn.Linear(2, 2 * elements)
         self.norm = nn.LayerNorm(inner)
-        self.attention = _Attention(inner, heads, each, dropout)
+        self.attention = Attention(inner, heads, each, dropout, bias=False)
         self.dropout = Dropout(dropout)
         self.out = nn.Linear(encoding.k * inner, dims.width)
 
@@ -273,30 +268,6 @@ class MagneticLaplacian(PositionModel, name="magnetic-laplacian"):
         return x + prepared.to(x.dtype)
 
 
-class _Attention(nn.Module):
-    def __init__(self, width: int, heads: int, each: int, dropout: float) -> None:
-        super().__init__()
-        self.heads, self.each = heads, each
-        self.query, self.key, self.value = (nn.Linear(width, heads * each, bias=False) for _ in range(3))
-        self.dropout = Dropout(dropout)
-        self.out = nn.Linear(heads * each, width)
-
-    def forward(self, z: Tensor, there: Tensor) -> Tensor:
-        """(b, n, k, width) among the k that exist; if none does, among all."""
-        q, k, v = (
-            part(z).unflatten(-1, (self.heads, self.each)).transpose(2, 3)
-            for part in (self.query, self.key, self.value)
-        )
-        score = q @ k.transpose(-1, -2) / math.sqrt(self.each)
-        masked = ~there & there.any(-1, keepdim=True)
-        weights = self.dropout(score.masked_fill(masked[:, :, None, None], -math.inf).softmax(-1))
-        out: Tensor = self.out((weights @ v).transpose(2, 3).flatten(3))
-        return out
-
-
-_CLIP = 10.0
-
-
 class TabPET(PositionModel, name="tab-pet"):
     """Eigenvectors of a graph of columns, concatenated with the content of table cells (Leng et al. 2025).
 
@@ -308,13 +279,12 @@ class TabPET(PositionModel, name="tab-pet"):
     taken as the encoding has, zero where it found fewer eigenvectors.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: z, a vector per unit; None for ``tabular``, whose eigenvectors fill at most half the width, 10 at
             either end at most.
         alpha: its weight; the authors choose 0.05 to 10 by validation, 0.1 is the code's default.
 
     Raises:
-        PositionError: the encoding gives a single number per unit, or leaves no channels for content.
+        PositionError: the encoding leaves no channels for content.
     """
 
     spec = Spec("leng2025", "graph", Cells("A", "APE", learnable=False, recurring=False, unbound=True, params="0"))
@@ -327,16 +297,11 @@ class TabPET(PositionModel, name="tab-pet"):
 
     def inputs(self, x: Tensor, prepared: Positions) -> Tensor:
         scores: Tensor = prepared.queries(self.encodings[0])
-        return concatenated(x, self.alpha * scores.clamp(-_CLIP, _CLIP))
+        return concatenated(x, self.alpha * scores.clamp(-10, 10))
 
 
 class Identify(nn.Module):
-    """W [P_u, P_v] + E[u = v]: W (d, 2k) without bias, E (2, d), its first row for edges, its second for nodes.
-
-    Args:
-        k: width of an identifier.
-        width: d.
-    """
+    """W [P_u, P_v] + E[u = v]: W (d, 2k) without bias, E (2, d), its first row for edges, its second for nodes."""
 
     def __init__(self, k: int, width: int) -> None:
         super().__init__()
@@ -350,7 +315,20 @@ class Identify(nn.Module):
         return added + self.types[(ends[..., 0] == ends[..., 1]).long()]
 
 
-class TokenGT(PositionModel, name="tokengt"):
+class Tokens(PositionModel):
+    """x_t + W [P_u, P_v] + E[u = v]: token t is the node u = v, or the edge from u to v.
+
+    The tokens are made by :func:`structpe.transforms.nodes.edge_tokens`; in any other structure every unit is a
+    node.
+    """
+
+    identify: Identify
+
+    def inputs(self, x: Tensor, prepared: Tensor) -> Tensor:
+        return x + prepared.to(x.dtype)
+
+
+class TokenGT(Tokens, name="tokengt"):
     """Nodes and edges as tokens, whose ends are identified by Laplacian eigenvectors (Kim et al. 2022).
 
     x_t + W [s * P_u, s * P_v] + E[u = v]: token t is the node u = v, or the edge from u to v.
@@ -363,13 +341,10 @@ class TokenGT(PositionModel, name="tokengt"):
     [graph] and [null] that the code adds are not positions: they would be units.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: eigenvectors at both ends.
     """
 
-    spec = Spec(
-        "kim2022", "graph", Cells("A", "APE", learnable=True, recurring=False, unbound=True, params="2*k*d + 2*d")
-    )
+    spec = Spec("kim2022", "graph", learned_cells("2*k*d + 2*d"))
 
     def __init__(self, dims: Dims, encoding: TokenLaplacian = TokenLaplacian()) -> None:
         super().__init__(dims, [encoding, Endpoints()], k=encoding.k)
@@ -384,11 +359,8 @@ class TokenGT(PositionModel, name="tokengt"):
         added: Tensor = self.identify(vectors.to(self.identify.types.dtype), ends)
         return added
 
-    def inputs(self, x: Tensor, prepared: Tensor) -> Tensor:
-        return x + prepared.to(x.dtype)
 
-
-class TokenGTORF(PositionModel, name="tokengt-orf"):
+class TokenGTORF(Tokens, name="tokengt-orf"):
     """Nodes and edges as tokens, whose ends are identified by orthogonal random features (Kim et al. 2022).
 
     x_t + W [P_u, P_v] + E[u = v], P_u row u of a random orthogonal matrix: token t is the node u = v or the edge uv.
@@ -396,26 +368,22 @@ class TokenGTORF(PositionModel, name="tokengt-orf"):
     For m nodes the matrix is (m, m); of each row the first k numbers are taken, or zeros added up to k, and the row is
     brought to length 1 again. W (d, 2k) without bias, E (2, d). The tokens are made by
     :func:`structpe.transforms.nodes.edge_tokens`; in any other structure every unit is a node. (Kim et al. 2022,
-    section 2.2; the authors' code, whose matrix has the size of the largest graph of a batch, so that a small graph
-    gets different features in a batch with a large one; here each has its own.)
+    section 2.2; the authors' code, whose matrix has the size of the largest graph of a batch, and gives a small graph
+    different features in a batch with a large one; here each has its own.)
 
     In training the matrices are drawn for each batch. In evaluation the matrix of a structure of m nodes is drawn from
-    a generator with a fixed seed. Its rows go to nodes in reading order, so that a text is always represented alike;
-    in a structure without an order they go by number, and the same graph numbered otherwise is represented otherwise.
+    a generator with a fixed seed. Its rows go to nodes in reading order, and a text is always represented alike; in a
+    structure without an order they go by number, and the same graph numbered otherwise is represented otherwise.
 
     Args:
-        dims: sizes of the Transformer.
         width: k.
         seed: of the generator in evaluation.
-
-    Raises:
-        PositionError: k is below 1.
     """
 
     spec = Spec(
         "kim2022",
         "graph",
-        Cells("A", "APE", learnable=True, recurring=False, unbound=True, params="2*k*d + 2*d"),
+        learned_cells("2*k*d + 2*d"),
         not_compiled="how much noise it draws depends on the batch",
         not_exported="how much noise it draws depends on the batch",
     )
@@ -443,30 +411,20 @@ class TokenGTORF(PositionModel, name="tokengt-orf"):
         """Per structure a random orthogonal matrix (m, m), m its number of nodes."""
         if self.training:
             return [_orthogonal(torch.randn(m, m, device=device)) for m in counts]
-        drawn = {m: _orthogonal(torch.randn(m, m, generator=self._generator())).to(device) for m in set(counts)}
+        generators = {m: torch.Generator().manual_seed(self.seed) for m in counts}
+        drawn = {m: _orthogonal(torch.randn(m, m, generator=each)).to(device) for m, each in generators.items()}
         return [drawn[m] for m in counts]
 
     def added(self, matrices: list[Tensor], ends: Tensor, which: Tensor) -> Tensor:
         """(b, n, d) from a matrix per structure, the ends (b, n, 2) of the tokens, and (b, n) whose these are."""
-        table = torch.cat([_cut(matrix, self.width) for matrix in matrices]).to(self.identify.types.dtype)
+        cut = [functional.pad(each[:, : self.width], (0, max(self.width - len(each), 0))) for each in matrices]
+        table = functional.normalize(torch.cat(cut), dim=1).to(self.identify.types.dtype)
         sizes = torch.tensor([len(matrix) for matrix in matrices], device=ends.device)
         rows = (sizes.cumsum(0) - sizes)[which][..., None] + ends
         added: Tensor = self.identify(table[rows].flatten(-2), ends)
         return added
 
-    def inputs(self, x: Tensor, prepared: Tensor) -> Tensor:
-        return x + prepared.to(x.dtype)
-
-    def _generator(self) -> torch.Generator:
-        return torch.Generator().manual_seed(self.seed)
-
 
 def _orthogonal(gaussian: Tensor) -> Tensor:
     orthogonal: Tensor = torch.linalg.qr(gaussian)[0].T
     return orthogonal
-
-
-def _cut(matrix: Tensor, width: int) -> Tensor:
-    """(m, width) rows of length 1."""
-    cut = functional.pad(matrix[:, :width], (0, max(width - matrix.shape[1], 0)))
-    return functional.normalize(cut, dim=1)

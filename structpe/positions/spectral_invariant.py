@@ -1,4 +1,9 @@
-"""Functions of eigenvectors that do not depend on their signs or bases."""
+"""Functions of eigenvectors that do not depend on their signs or bases, and networks in place of eigenvectors.
+
+Each model computes a vector of each node from the whole graph, and adds a linear map of it to the units. Edges count in
+both directions, self-loops do not count, and the result for a node does not depend on its number of units. Missing
+eigenvectors, as of graphs with less than k nodes, are zero.
+"""
 
 from __future__ import annotations
 
@@ -10,29 +15,50 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from structpe.encodings.base import Encoding
-from structpe.encodings.distance import Adjacency
 from structpe.encodings.laplacian import Eigenpairs, Endpoints
-from structpe.encodings.order import UnitCount
 from structpe.errors import PositionError
-from structpe.positions import Cells, Dims, PositionModel, Positions, Spec
+from structpe.positions import Dims, PositionModel, Positions, Spec
+from structpe.positions.block import SELF
 from structpe.positions.checks import holds
 from structpe.positions.networks import BatchNorm, GraphIsomorphism, around, count_perceptron, perceptron
-from structpe.positions.spectra import Nodes, Spectrum, learned_cells
+from structpe.positions.spectra import ADJACENCY, UNIT_COUNT, Nodes, Spectrum, learned_cells, of_structures
 from structpe.terms import Lookup
 
-__all__ = [
-    "BPearl",
-    "BasisNet",
-    "Pearl",
-    "RPearl",
-    "SignNet",
-    "SpectralFunctions",
-    "StableExpressive",
-    "StableExpressiveGIN",
-]
+__all__ = ["BPearl", "BasisNet", "RPearl", "SignNet", "StableExpressive", "StableExpressiveGIN"]
 
 
-class SignNet(PositionModel, name="signnet"):
+class Embedded(PositionModel):
+    """x_u + U z_u + c: subclasses prepare z (b, n, p) of the units, with a network over the graph.
+
+    Args:
+        encoding: the eigenvectors, with their eigenvalues and eigenspaces.
+    """
+
+    embed: nn.Linear
+
+    def read(self, positions: Positions) -> tuple[Spectrum, Nodes]:
+        """The spectrum and the nodes of a batch."""
+        dtype = self.embed.weight.dtype
+        return Spectrum.of(positions, self.encodings[0], dtype), Nodes.of(positions, dtype)
+
+    def inputs(self, x: Tensor, prepared: Tensor) -> Tensor:
+        added: Tensor = self.embed(prepared)
+        return x + added.to(x.dtype)
+
+
+def _after_sum(summed: Tensor, weight: Tensor, linear: nn.Linear, nodes: Nodes) -> Tensor:
+    """(b, n, p) a linear layer after a weighted sum (b, n, c) in place of before it; 0 for padding.
+
+    Args:
+        summed: the sum of what enters the layer, for many vectors in place of one.
+        weight: the sum of the weights, which the bias is multiplied by.
+        linear: the layer.
+        nodes: of the batch.
+    """
+    return torch.where(nodes.present[..., None], functional.linear(summed, linear.weight) + weight * linear.bias, 0)
+
+
+class SignNet(Embedded, name="signnet"):
     """A network over eigenvectors that does not depend on their signs (Lim et al. 2023).
 
     x_u + U rho(cat_j [phi(v_j) + phi(-v_j)]_u) + c, for the k lowest eigenvectors v_j of the graph.
@@ -43,12 +69,7 @@ class SignNet(PositionModel, name="signnet"):
     basis, do. (Lim et al. 2023, section 3, eq. 1; as in the reimplementation of Huang et al. 2024. Batch normalisation,
     which both have as an option, is left out; eigenvalues are not used.)
 
-    Missing eigenvectors of a graph with less than k are zero, as in the code. Neighbours are those along edges of
-    either direction. The result for a node does not depend on its number of units.
-
     Args:
-        dims: sizes of the Transformer.
-        encoding: the eigenvectors.
         channels: of phi for each eigenvector.
         hidden: width inside phi and rho.
         layers: of phi.
@@ -57,51 +78,34 @@ class SignNet(PositionModel, name="signnet"):
     spec = Spec(
         "lim2023",
         "graph",
-        Cells(
-            "A",
-            "APE",
-            learnable=True,
-            recurring=False,
-            unbound=True,
-            params=f"{GraphIsomorphism.count('1', 'w', 'c', 'm')} + {count_perceptron('k*c', 'w', 'k', 'd')}",
-        ),
+        learned_cells(f"{GraphIsomorphism.count('1', 'w', 'c', 'm')} + {count_perceptron('k*c', 'w', 'k', 'd')}"),
     )
 
     def __init__(
         self, dims: Dims, encoding: Eigenpairs = Eigenpairs(), channels: int = 4, hidden: int = 64, layers: int = 2
     ) -> None:
-        self.adjacency, self.unit_count = Adjacency(), UnitCount()
         k = encoding.k
-        super().__init__(dims, [encoding, self.adjacency, self.unit_count], k=k, c=channels, w=hidden, m=layers)
-        self.eigenpairs = encoding
+        super().__init__(dims, [encoding, ADJACENCY, UNIT_COUNT], k=k, c=channels, w=hidden, m=layers)
         self.phi = GraphIsomorphism(1, hidden, channels, layers)
         self.rho = perceptron([k * channels, hidden, k])
         self.embed = nn.Linear(k, dims.width)
 
     def prepare(self, positions: Positions) -> Tensor:
         """(b, n, k) the output of rho."""
-        dtype = self.embed.weight.dtype
-        vectors = Spectrum.of(positions, self.eigenpairs, dtype).vectors[..., None]
-        neighbours = Nodes.of(positions, self.unit_count, dtype).neighbours(positions, self.adjacency)
+        spectrum, nodes = self.read(positions)
+        vectors, neighbours = spectrum.vectors[..., None], nodes.neighbours(positions)
         both = self.phi(vectors, neighbours) + self.phi(-vectors, neighbours)
         encoded: Tensor = self.rho(both.flatten(2))
         return encoded
 
-    def inputs(self, x: Tensor, prepared: Tensor) -> Tensor:
-        added: Tensor = self.embed(prepared)
-        return x + added.to(x.dtype)
 
-
-_OPERATIONS = 5
-
-
-class BasisNet(PositionModel, name="basisnet"):
+class BasisNet(Embedded, name="basisnet"):
     """A network over eigenspaces that does not depend on their bases (Lim et al. 2023).
 
     x_u + U rho(cat[phi_m(V_i V_i^T)_u for each eigenspace i, lambda_1, ..., lambda_k]) + c, m its dimension.
 
-    V_i (n, m_i) is any orthonormal basis of the i-th eigenspace, so that V_i V_i^T does not depend on it. phi_m, one
-    for each dimension m up to ``dimensions``, is an invariant graph network from a matrix to m numbers per node::
+    V_i (n, m_i) is any orthonormal basis of the i-th eigenspace; V_i V_i^T does not depend on it. phi_m, one for each
+    dimension m up to ``dimensions``, is an invariant graph network from a matrix to m numbers per node::
 
         c_u  = [P_uu, sum_w P_ww / n, sum_w P_uw / n, sum_w P_wu / n, sum_vw P_vw / n^2]        P = V_i V_i^T
         y    = norm(relu(A c + a)),   y <- norm(relu(B y + B' mean over nodes of y + b))  twice,   m numbers of an MLP
@@ -111,12 +115,8 @@ class BasisNet(PositionModel, name="basisnet"):
     concatenation with the eigenvalues as in the reimplementation of Huang et al. 2024, whose rho is a graph network.)
 
     An eigenspace cut by the limit k is left out by the default encoding, as the rest of it would depend on the basis.
-    Missing eigenvectors, like those of less than k nodes, are zeros, their eigenvalues 0. The result for a node does
-    not depend on its number of units.
 
     Args:
-        dims: sizes of the Transformer.
-        encoding: the eigenvectors, eigenvalues and eigenspaces.
         dimensions: the largest dimension of an eigenspace; at most k of the encoding.
         hidden: width inside phi and rho.
 
@@ -127,41 +127,36 @@ class BasisNet(PositionModel, name="basisnet"):
     spec = Spec(
         "lim2023",
         "graph",
-        Cells(
-            "A",
-            "APE",
-            learnable=True,
-            recurring=False,
-            unbound=True,
-            params=(
-                "m*(6*w + 2*(2*w*w + w) + 3*2*w + (w + 1)*w) + (w + 1)*m*(m + 1)//2 + "
-                f"{count_perceptron('2*k', 'w', 'k', 'd')}"
-            ),
+        learned_cells(
+            "m*(6*w + 2*(2*w*w + w) + 3*2*w + (w + 1)*w) + (w + 1)*m*(m + 1)//2 + "
+            f"{count_perceptron('2*k', 'w', 'k', 'd')}"
         ),
     )
 
     def __init__(
         self, dims: Dims, encoding: Eigenpairs = Eigenpairs(whole=True), dimensions: int = 3, hidden: int = 16
     ) -> None:
-        self.unit_count = UnitCount()
         k = encoding.k
-        super().__init__(dims, [encoding, self.unit_count], k=k, m=dimensions, w=hidden)
-        self.eigenpairs = encoding
+        super().__init__(dims, [encoding, UNIT_COUNT], k=k, m=dimensions, w=hidden)
         self.phi = nn.ModuleList(_Invariant(hidden, m + 1) for m in range(dimensions))
         self.rho = perceptron([2 * k, hidden, k])
         self.embed = nn.Linear(k, dims.width)
 
     def prepare(self, positions: Positions) -> Tensor:
         """(b, n, k) the output of rho."""
-        dtype = self.embed.weight.dtype
-        spectrum, nodes = Spectrum.of(positions, self.eigenpairs, dtype), Nodes.of(positions, self.unit_count, dtype)
-        _, spaces = spectrum.of_structures(nodes.present)
+        spectrum, nodes = self.read(positions)
+        spaces = of_structures(spectrum.spaces, nodes.present)
         members = (spaces[:, :, None] == spaces[:, None]) & (spaces >= 0)[:, :, None]
         dimension = members.sum(-1)  # (b, k) of the eigenspace of each vector
-        self._check(dimension)
-        place = members.tril(-1).sum(-1)  # the how-manieth vector of its eigenspace it is
+        if holds((dimension > len(self.phi)).any()):
+            raise PositionError(
+                f"position model {self.name!r} is built for eigenspaces of dimension {len(self.phi)} or less, this "
+                f"batch has one of {int(dimension.max())}; build it with a larger 'dimensions'"
+            )
+        place = members.tril(-1).sum(-1)  # of the vector in its eigenspace, from 0
         begin = torch.arange(place.shape[-1], device=place.device) - place  # its first vector
-        projections = _operations(spectrum.vectors, members.to(dtype), nodes)
+        projections = _operations(spectrum.vectors, members.to(nodes.shares.dtype), nodes)
+        # phi_m runs once for each eigenspace, at its first vector; the i-th of its vectors then reads the i-th number.
         of_spaces = torch.zeros_like(spectrum.vectors).transpose(1, 2)
         for m, network in enumerate(self.phi, start=1):
             numbers = self._numbers(network, projections, (place == 0) & (dimension == m), nodes)  # (b, k, n, m)
@@ -184,24 +179,13 @@ class BasisNet(PositionModel, name="basisnet"):
         made: Tensor = network(projections[chosen], nodes.present[chosen[0]], nodes.shares[chosen[0]])
         return made.new_zeros(*where.shape, *made.shape[1:]).index_put(chosen, made)
 
-    def inputs(self, x: Tensor, prepared: Tensor) -> Tensor:
-        added: Tensor = self.embed(prepared)
-        return x + added.to(x.dtype)
-
-    def _check(self, dimensions: Tensor) -> None:
-        if holds((dimensions > len(self.phi)).any()):
-            raise PositionError(
-                f"position model {self.name!r} is built for eigenspaces of dimension {len(self.phi)} or less, this "
-                f"batch has one of {int(dimensions.max())}; build it with a larger 'dimensions'"
-            )
-
 
 class _Invariant(nn.Module):
     """phi_m: the projections of all eigenspaces (b, n, k, 5) to m numbers each (b, n, k, m)."""
 
     def __init__(self, hidden: int, numbers: int) -> None:
         super().__init__()
-        self.enter = nn.Linear(_OPERATIONS, hidden)
+        self.enter = nn.Linear(5, hidden)
         self.own = nn.ModuleList(nn.Linear(hidden, hidden) for _ in range(2))
         self.mean = nn.ModuleList(nn.Linear(hidden, hidden, bias=False) for _ in range(2))
         self.norms = nn.ModuleList(BatchNorm(hidden) for _ in range(3))
@@ -230,10 +214,6 @@ class SpectralFunctions(nn.Module):
     """relu(E W_uw + e),  W^m_uw = sum_j v_uj psi_m(lambda_j) v_wj, with an MLP of one hidden layer psi_m for each m.
 
     E and e, the linear layer that a model has first, are applied to psi_m(lambda_j): k vectors in place of n^2.
-
-    Args:
-        functions: M, how many.
-        hidden: width inside each.
     """
 
     def __init__(self, functions: int, hidden: int) -> None:
@@ -249,8 +229,8 @@ class SpectralFunctions(nn.Module):
             present: (b, n) which units are real.
             linear: E and e, from M to c.
         """
-        values, _ = spectrum.of_structures(present)
-        mapped = functional.linear(self._of_values(values), linear.weight)  # (b, k, c)
+        of_values = self._of_values(of_structures(spectrum.values, present))
+        mapped = functional.linear(of_values, linear.weight)  # (b, k, c)
         right = spectrum.vectors.transpose(1, 2)[..., None] * mapped[:, :, None]  # (b, k, n, c)
         product = torch.baddbmm(linear.bias.repeat(right.shape[2]), left, right.flatten(2))
         # In place before the view: after it, the gradient would be copied.
@@ -258,14 +238,12 @@ class SpectralFunctions(nn.Module):
 
     def _of_values(self, values: Tensor) -> Tensor:
         """(b, k, M) psi of eigenvalues (b, k): all networks at once."""
-        enter, leave = ([cast(nn.Linear, psi[layer]) for psi in self._each()] for layer in (0, 2))
+        networks = [cast(nn.Sequential, psi) for psi in self.psi]
+        enter, leave = ([cast(nn.Linear, psi[layer]) for psi in networks] for layer in (0, 2))
         weight, bias = torch.stack([x.weight[:, 0] for x in enter]), torch.stack([x.bias for x in enter])
         hidden = torch.relu(values[..., None, None] * weight + bias)  # (b, k, M, hidden)
         weight, bias = torch.cat([x.weight for x in leave]), torch.cat([x.bias for x in leave])
         return (hidden * weight).sum(-1) + bias
-
-    def _each(self) -> list[nn.Sequential]:
-        return [cast(nn.Sequential, psi) for psi in self.psi]
 
     @staticmethod
     def count(functions: str, hidden: str) -> str:
@@ -273,7 +251,25 @@ class SpectralFunctions(nn.Module):
         return f"{functions}*({count_perceptron('1', hidden, '1')})"
 
 
-class StableExpressive(PositionModel, name="stable-expressive"):
+class Stable(Embedded):
+    """x_u + U sum_w phi(W_uw) + c, W made by :class:`SpectralFunctions`; subclasses choose phi, and what it sees.
+
+    Args:
+        encodings: the eigenvectors first.
+        functions: M.
+        hidden: width inside psi and phi.
+        width: p.
+        sizes: values of further symbols of the formula of parameters.
+    """
+
+    def __init__(
+        self, dims: Dims, encodings: list[Encoding], functions: int, hidden: int, width: int, **sizes: int
+    ) -> None:
+        super().__init__(dims, encodings, m=functions, w=hidden, p=width, **sizes)
+        self.functions = SpectralFunctions(functions, hidden)
+
+
+class StableExpressive(Stable, name="stable-expressive"):
     """Learned functions of the Laplacian, stable and free of any basis (Huang et al. 2024), with an MLP over pairs.
 
     x_u + U sum_w phi(W_uw) + c,  W^m = V diag(psi_m(lambda_1), ..., psi_m(lambda_k)) V^T,  m = 1..M.
@@ -285,15 +281,7 @@ class StableExpressive(PositionModel, name="stable-expressive"):
     out.) ``stable-expressive-gin`` has a graph network as phi.
 
     An eigenspace that the limit k would divide is left out by the default encoding, while the code keeps the part that
-    the solver returns, so that its result depends on the basis. Memory grows with n^2 times the width of phi. The
-    result for a node does not depend on its number of units.
-
-    Args:
-        dims: sizes of the Transformer.
-        encoding: the eigenvectors and eigenvalues.
-        functions: M.
-        hidden: width inside psi and phi.
-        width: p.
+    the solver returns, which makes its result depend on the basis. Memory grows with n^2 times the width of phi.
     """
 
     spec = Spec(
@@ -310,31 +298,20 @@ class StableExpressive(PositionModel, name="stable-expressive"):
         hidden: int = 16,
         width: int = 16,
     ) -> None:
-        self.unit_count = UnitCount()
-        super().__init__(dims, [encoding, self.unit_count], m=functions, w=hidden, p=width)
-        self.eigenpairs = encoding
-        self.functions = SpectralFunctions(functions, hidden)
+        super().__init__(dims, [encoding, UNIT_COUNT], functions, hidden, width)
         self.phi = perceptron([functions, hidden, width])
         self.embed = nn.Linear(width, dims.width)
 
     def prepare(self, positions: Positions) -> Tensor:
         """(b, n, p) the sum over w."""
-        dtype = self.embed.weight.dtype
-        nodes = Nodes.of(positions, self.unit_count, dtype)
-        spectrum = Spectrum.of(positions, self.eigenpairs, dtype)
+        spectrum, nodes = self.read(positions)
         enter, leave = cast(nn.Linear, self.phi[0]), cast(nn.Linear, self.phi[2])
         entered = self.functions(spectrum.vectors, spectrum, nodes.present, enter)
-        # The last layer of phi is linear and follows the sum over w, which is the first unit here: W is symmetric.
-        summed = nodes.total(entered)[:, 0]
-        of_units = functional.linear(summed, leave.weight) + nodes.shares.sum(-1)[:, None, None] * leave.bias
-        return torch.where(nodes.present[..., None], of_units, 0)
-
-    def inputs(self, x: Tensor, prepared: Tensor) -> Tensor:
-        added: Tensor = self.embed(prepared)
-        return x + added.to(x.dtype)
+        # The sum is over the first unit of a pair, w here: W is symmetric.
+        return _after_sum(nodes.total(entered)[:, 0], nodes.whole, leave, nodes)
 
 
-class StableExpressiveGIN(PositionModel, name="stable-expressive-gin"):
+class StableExpressiveGIN(Stable, name="stable-expressive-gin"):
     """Learned functions of the Laplacian, stable and free of any basis (Huang et al. 2024), with a graph network.
 
     x_u + U sum_w phi(W_.w)_u + c: as ``stable-expressive``, with a graph network over u, for each w, as phi.
@@ -344,11 +321,6 @@ class StableExpressiveGIN(PositionModel, name="stable-expressive-gin"):
     on molecules use. The code has one more MLP that it does not call; it is left out.)
 
     Args:
-        dims: sizes of the Transformer.
-        encoding: the eigenvectors and eigenvalues.
-        functions: M.
-        hidden: width inside psi and phi.
-        width: p.
         layers: of phi.
     """
 
@@ -370,53 +342,40 @@ class StableExpressiveGIN(PositionModel, name="stable-expressive-gin"):
         width: int = 16,
         layers: int = 2,
     ) -> None:
-        self.adjacency, self.unit_count = Adjacency(), UnitCount()
-        super().__init__(dims, [encoding, self.adjacency, self.unit_count], m=functions, w=hidden, p=width, t=layers)
-        self.eigenpairs = encoding
-        self.functions = SpectralFunctions(functions, hidden)
+        super().__init__(dims, [encoding, ADJACENCY, UNIT_COUNT], functions, hidden, width, t=layers)
         self.phi = GraphIsomorphism(functions, hidden, width, layers)
         self.embed = nn.Linear(width, dims.width)
 
     def prepare(self, positions: Positions) -> Tensor:
         """(b, n, p) the sum over w."""
-        dtype = self.embed.weight.dtype
-        nodes = Nodes.of(positions, self.unit_count, dtype)
-        spectrum, neighbours = (
-            Spectrum.of(positions, self.eigenpairs, dtype),
-            nodes.neighbours(positions, self.adjacency),
-        )
+        spectrum, nodes = self.read(positions)
+        neighbours = nodes.neighbours(positions)
         (enter, _), *_ = self.phi.ends
         # The first sum over neighbours is of eigenvectors, not of pairs; the last layer of phi follows the sum over w.
         left = around(neighbours, spectrum.vectors, self.phi.eps[0])
         entered = self.functions(left, spectrum, nodes.present, enter)
         hidden = self.phi.after_first(entered, neighbours)
-        summed = (hidden * nodes.shares[:, None, :, None]).sum(2)
-        leave = self.phi.last
-        of_units = functional.linear(summed, leave.weight) + nodes.shares.sum(-1)[:, None, None] * leave.bias
-        return torch.where(nodes.present[..., None], of_units, 0)
-
-    def inputs(self, x: Tensor, prepared: Tensor) -> Tensor:
-        added: Tensor = self.embed(prepared)
-        return x + added.to(x.dtype)
+        return _after_sum(nodes.within(hidden), nodes.whole, self.phi.last, nodes)
 
 
-class Pearl(PositionModel):
+class Pearl(Embedded):
     """x_u + U pool_m phi(relu(A [w_m, L w_m, ..., L^(K-1) w_m] + a))_u + c; subclasses choose w_m and pool.
 
     Args:
-        dims: sizes of the Transformer.
         encodings: what the vectors w are made of, besides the graph.
         powers: K.
-        hidden: width of A's output and inside phi.
+        hidden: w, width of A's output and inside phi.
         width: p, of phi's output.
         layers: of phi.
     """
 
+    params = f"(k + 1)*w + {GraphIsomorphism.count('w', 'w', 'p', 'm')} + {count_perceptron('p', 'd')}"
+    """Formula of the number of parameters."""
+
     def __init__(
         self, dims: Dims, encodings: list[Encoding], powers: int, hidden: int, width: int, layers: int
     ) -> None:
-        self.adjacency, self.unit_count = Adjacency(), UnitCount()
-        super().__init__(dims, [self.adjacency, self.unit_count, *encodings], k=powers, w=hidden, p=width, m=layers)
+        super().__init__(dims, [ADJACENCY, UNIT_COUNT, *encodings], k=powers, w=hidden, p=width, m=layers)
         self.powers = powers
         self.enter = nn.Linear(powers, hidden)
         self.phi = GraphIsomorphism(hidden, hidden, width, layers)
@@ -429,18 +388,16 @@ class Pearl(PositionModel):
 
     def prepare(self, positions: Positions) -> Tensor:
         """(b, n, p) the pooled output of phi; 0 for padding."""
-        nodes = Nodes.of(positions, self.unit_count, self.embed.weight.dtype)
-        neighbours = nodes.neighbours(positions, self.adjacency)
+        nodes = Nodes.of(positions, self.embed.weight.dtype)
+        neighbours = nodes.neighbours(positions)
         degree = neighbours.sum(-1).clamp(min=1).rsqrt()
         walk = degree[:, :, None] * neighbours * degree[:, None]
         each = [self.vectors(positions, nodes)]
         while len(each) < self.powers:
             each.append(each[-1] - walk @ each[-1])
         entered = torch.relu(self.enter(torch.stack(each, dim=-1)))
-        # The last layer of phi is linear and follows the pooling.
         pooled, weight = self.pooled(self.phi.before_last(entered, neighbours), nodes)
-        of_units = functional.linear(pooled, self.phi.last.weight) + weight * self.phi.last.bias
-        return torch.where(nodes.present[..., None], of_units, 0)
+        return _after_sum(pooled, weight, self.phi.last, nodes)
 
     @abstractmethod
     def vectors(self, positions: Positions, nodes: Nodes) -> Tensor:
@@ -449,13 +406,6 @@ class Pearl(PositionModel):
     @abstractmethod
     def pooled(self, x: Tensor, nodes: Nodes) -> tuple[Tensor, Tensor]:
         """(b, n, c) a weighted sum over m of x (b, n, M, c), and (b or 1, 1, 1) the sum of its weights."""
-
-    def inputs(self, x: Tensor, prepared: Tensor) -> Tensor:
-        added: Tensor = self.embed(prepared)
-        return x + added.to(x.dtype)
-
-    params = f"(k + 1)*w + {GraphIsomorphism.count('w', 'w', 'p', 'm')} + {count_perceptron('p', 'd')}"
-    """Formula of the number of parameters."""
 
 
 class RPearl(Pearl, name="r-pearl"):
@@ -469,27 +419,21 @@ class RPearl(Pearl, name="r-pearl"):
     of 8 layers.) ``b-pearl`` takes unit vectors for w_m.
 
     In training the w_m are drawn for each batch. In evaluation those of a structure of n nodes come from a generator
-    with a fixed seed, so that they are always the same; their rows go to nodes in reading order. Nodes without an order
-    are read by their numbers, so that other numbers give another sample of the same mean.
+    with a fixed seed, and are always the same; their rows go to nodes in reading order. Nodes without an order are read
+    by their numbers: other numbers give another sample of the same mean.
 
-    Unlike the code: mean instead of sum over m, so that M can change after training; no batch normalisation, and MLPs
-    with one hidden layer. An edge counts in both directions, self-loops do not count, and the result for a node does
-    not depend on its number of units.
+    Unlike the code: mean instead of sum over m, which lets M change after training; no batch normalisation, and MLPs
+    with one hidden layer.
 
     Args:
-        dims: sizes of the Transformer.
         samples: M.
-        powers: K.
-        hidden: w, also the width inside phi.
-        width: p.
-        layers: of phi.
         seed: of the generator in evaluation.
     """
 
     spec = Spec(
         "kanatsoulis2025",
         "graph",
-        Cells("A", "APE", learnable=True, recurring=False, unbound=True, params=Pearl.params),
+        learned_cells(Pearl.params),
         not_compiled="how much noise it draws depends on the batch",
         not_exported="how much noise it draws depends on the batch",
     )
@@ -526,9 +470,6 @@ class RPearl(Pearl, name="r-pearl"):
         return [drawn[n] for n in counts]
 
 
-_SELF = 4
-
-
 class BPearl(Pearl, name="b-pearl"):
     """A graph network over the unit vectors of the nodes, summed over all of them (Kanatsoulis et al. 2025, B-PEARL).
 
@@ -538,28 +479,16 @@ class BPearl(Pearl, name="b-pearl"):
     of phi. The first layer sees (L^k)_uv of each pair of nodes, as ``stable-expressive-gin`` sees learned functions of
     L, but without eigenvectors. (Kanatsoulis et al. 2025; the authors' code, whose configuration for ZINC has K 7 and
     phi of 8 layers.)
-
-    Args:
-        dims: sizes of the Transformer.
-        powers: K.
-        hidden: w, also the width inside phi.
-        width: p.
-        layers: of phi.
     """
 
-    spec = Spec(
-        "kanatsoulis2025",
-        "graph",
-        Cells("A", "APE", learnable=True, recurring=False, unbound=True, params=Pearl.params),
-    )
+    spec = Spec("kanatsoulis2025", "graph", learned_cells(Pearl.params))
 
     def __init__(self, dims: Dims, powers: int = 7, hidden: int = 32, width: int = 16, layers: int = 2) -> None:
         super().__init__(dims, [], powers, hidden, width, layers)
 
     def vectors(self, positions: Positions, nodes: Nodes) -> Tensor:
-        codes: Lookup = positions[self.adjacency]  # larger ones are of two units of one node
-        return codes.map(lambda code: code >= _SELF).dense().to(nodes.shares.dtype) * nodes.present[..., None]
+        codes: Lookup = positions[ADJACENCY]  # larger ones are of two units of one node
+        return codes.map(lambda code: code >= SELF).dense().to(nodes.shares.dtype) * nodes.present[..., None]
 
     def pooled(self, x: Tensor, nodes: Nodes) -> tuple[Tensor, Tensor]:
-        summed = (x * nodes.shares[:, None, :, None]).sum(2)
-        return summed, nodes.shares.sum(-1)[:, None, None]
+        return nodes.within(x), nodes.whole

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import torch
 from jaxtyping import Float, Int
@@ -15,14 +15,13 @@ from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
 from structpe.errors import PositionError
 from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Sources, Spec, build
-from structpe.positions.checks import numbers, of_arity
-from structpe.positions.places import Places
-from structpe.positions.tables import is_plain
+from structpe.positions.places import PlaceRows, UnitModel
+from structpe.positions.tables import BOUND, UNBOUND, is_plain
 from structpe.precision import wide
 from structpe.terms import Lookup, SparsePairs, Terms
 
 __all__ = [
-    "Filtered",
+    "FilterCodes",
     "FilteredModel",
     "Normals",
     "Randomised",
@@ -30,9 +29,9 @@ __all__ = [
     "SPEConvGated",
     "SPEGated",
     "SPESine",
+    "SineCodes",
     "SineModel",
     "Sines",
-    "Waves",
     "correlated",
     "orthogonal",
 ]
@@ -52,17 +51,16 @@ class Randomised(PositionModel, name="randomised"):
     place of texts of L units is met in training on short ones. (Ruoss et al. 2023, section 3, and their code, which
     draws distances in this way for relative and ALiBi positions too.)
 
-    In evaluation r_t = t floor(L / N), the same for all texts, so that a decoder can use it; N is the number of units
-    of the longest text that is expected. There the authors draw as in training. A text of a batch that is shorter than
-    the longest gets the first of its places; the authors' batches have one length.
+    In evaluation r_t = t floor(L / N), the same for all texts, as a decoder needs; N is the number of units of the
+    longest text that is expected. There the authors draw as in training. A text of a batch that is shorter than the
+    longest gets the first of its places; the authors' batches have one length.
 
     Whole numbers of any encoding are changed that are places or distances: depths of a tree or distances in a graph
     too. Special values, such as of pairs without a path, stay, and so do places beyond the drawn ones.
 
     Args:
-        dims: sizes of the Transformer.
         model: name of the position model, or a mapping with its options. It must take places up to L.
-        length: L.
+        max_length: L.
         longest: N, L at most.
 
     Raises:
@@ -76,20 +74,20 @@ class Randomised(PositionModel, name="randomised"):
         note="cells and parameters are those of the model that is given these places, rotary by default",
     )
 
-    def __init__(self, dims: Dims, model: Inner = "rotary", length: int = 2048, longest: int = 512) -> None:
-        if longest > length:
+    def __init__(self, dims: Dims, model: Inner = "rotary", max_length: int = 2048, longest: int = 512) -> None:
+        if longest > max_length:
             raise PositionError(
-                f"position model {self.name!r} spreads {longest} units over {length} places; give longest={length} at "
-                f"most, or a larger length"
+                f"position model {self.name!r} spreads {longest} units over {max_length} places; give "
+                f"longest={max_length} at most, or a larger max_length"
             )
         inner = build(model, dims)
         if other := [encoding.name for encoding in inner.encodings if encoding.real or encoding.ragged]:
             raise PositionError(
                 f"position model {self.name!r} draws places and distances, whole numbers; {inner.name!r} reads "
-                f"{other[0]!r}, which gives others"
+                f"{other[0]!r}, which returns other values"
             )
         super().__init__(dims, inner.encodings, inner=inner.claimed_params())
-        self.inner, self.length, self.stride = inner, length, length // longest
+        self.inner, self.max_length, self.stride = inner, max_length, max_length // longest
 
     def prepare(self, positions: Positions) -> Any:
         return self.inner.prepare(positions.replaced({e: self._drawn(positions[e]) for e in self.encodings}))
@@ -139,12 +137,12 @@ class Randomised(PositionModel, name="randomised"):
 
     def _places(self, count: int, pairs: bool) -> Tensor:
         """(count,) r_0, r_1, ..."""
-        if count > self.length:
+        if count > self.max_length:
             raise PositionError(
-                f"position model {self.name!r} draws from {self.length} places, and a text of this batch has a place "
-                f"or distance {count - 1}; build it with length={count} or more"
+                f"position model {self.name!r} draws from {self.max_length} places, and a text of this batch has a "
+                f"place or distance {count - 1}; build it with max_length={count} or more"
             )
-        drawn = torch.randperm(self.length - pairs)[: count - pairs].sort().values
+        drawn = torch.randperm(self.max_length - pairs)[: count - pairs].sort().values
         return torch.cat([drawn.new_zeros(1), drawn + 1]) if pairs else drawn
 
 
@@ -207,7 +205,7 @@ class Units:
 
 
 @dataclass(frozen=True, eq=False)
-class Filtered:
+class FilterCodes:
     """Codes of the P places of a batch; all units at a place are coded by one product.
 
     Attributes:
@@ -226,7 +224,7 @@ class Filtered:
         """From width d_h to width R."""
         return _coded(q, self.of_queries, self.queries), _coded(k, self.of_keys, self.keys)
 
-    def gated(self, gate: Tensor, dry: Tensor) -> Filtered:
+    def gated(self, gate: Tensor, dry: Tensor) -> FilterCodes:
         """sqrt(1 - g) of these codes and sqrt(g) / (R d_h)^(1/4) of a noise that is the same at all places.
 
         Args:
@@ -239,44 +237,59 @@ class Filtered:
         return replace(self, of_queries=self.of_queries * wet + constant, of_keys=self.of_keys * wet + constant)
 
 
-class FilteredModel(PositionModel):
-    """Codes of places that are filtered noise, multiplied with queries and keys."""
+class CodedModel(UnitModel):
+    """Random codes of places, multiplied with queries and keys: vectors of width R, which give the score on average.
+
+    It widens queries and keys: do not add it to another model that maps them. In training the noise is drawn for each
+    batch, in evaluation, where the authors' code draws too, it is fixed.
+    """
+
+    def terms(self, prepared: Any, site: Site) -> Terms:
+        return Terms(maps=(prepared.map,))
+
+
+class FilteredModel(CodedModel):
+    """Codes of places that are filtered noise, multiplied with queries and keys.
+
+    Args:
+        encoding: whole numbers 0, 1, ... per unit.
+        realisations: R.
+        width: K, of a filter.
+
+    Raises:
+        PositionError: a batch has other numbers.
+    """
 
     def __init__(self, dims: Dims, encoding: Encoding = Order(), realisations: int = 256, width: int = 200) -> None:
-        super().__init__(dims, [of_arity(self.name, encoding, 1)], K=width)
+        super().__init__(dims, encoding)
+        self.sizes = {"K": width}
         # From U(0, sqrt(2 / K)), as in the authors' code.
         self.of_keys = nn.Parameter(torch.rand(dims.width, width) * math.sqrt(2 / width))
         self.of_queries = nn.Parameter(torch.rand(dims.width, width) * math.sqrt(2 / width))
         self.realisations, self.fixed = realisations, Normals(realisations, dims.width)
 
-    def prepare(self, positions: Positions) -> Filtered:
-        """The codes of the batch, for all layers.
-
-        Raises:
-            PositionError: places are not whole numbers from 0 on.
-        """
-        (encoding,) = self.encodings
-        places = numbers(self.name, encoding, positions[encoding])
+    def prepare(self, positions: Positions) -> FilterCodes:
+        """The codes of the batch, for all layers."""
+        _, places = self.places(positions)
         if places.is_floating_point() or int(places.min()) < 0:
             raise PositionError(
-                f"position model {self.name!r} needs whole numbers from 0 on (order, depth, ...); {encoding.name!r} "
-                f"gives others"
+                f"position model {self.name!r} needs whole numbers from 0 on (order, depth, ...); "
+                f"{self.encodings[0].name!r} returns other numbers"
             )
         return self.filtered(positions, self._draw(int(places.max()) + self.of_keys.shape[1]))
 
-    def filtered(self, positions: Positions, noise: Tensor) -> Filtered:
+    def filtered(self, positions: Positions, noise: Tensor) -> FilterCodes:
         """The same with a given noise (R, d, P + K - 1) for P places.
 
         Filters are cross-correlated with it, and the result is divided by (R d_h)^(1/4).
         """
         dims, scale = self.dims, (noise.shape[0] * self.dims.head) ** 0.25
         count = noise.shape[2] - self.of_keys.shape[1] + 1
-        places = Places.of(self.name, self.encodings[0], positions, count)
-
+        places = PlaceRows.of(self.name, self.encodings[0], positions, count)
         codes = [correlated(noise, filters / scale) for filters in (self.of_queries, self.of_keys)]
         each = [made.transpose(0, 1).view(count, dims.heads, dims.head, -1) for made in codes]
         who = [p if isinstance(p, slice) else Units.of(p, count) for p in (places.queries, places.keys)]
-        return Filtered(each[0], each[1], who[0], who[1])
+        return FilterCodes(each[0], each[1], who[0], who[1])
 
     def _draw(self, count: int) -> Tensor:
         like = self.of_keys
@@ -316,7 +329,7 @@ def correlated(noise: Float[Tensor, "R d L"], filters: Float[Tensor, "d K"]) -> 
 
 
 @dataclass(frozen=True, eq=False)
-class Waves:
+class SineCodes:
     """q'_r = sum_dk q_d a_dk z_dkr / (R d_h)^(1/4), and k' in the same way: codes without a tensor of (n, d_h, R).
 
     Attributes:
@@ -339,7 +352,7 @@ class Waves:
 
         return coded(q, self.queries), coded(k, self.keys)
 
-    def gated(self, gate: Tensor, dry: Tensor) -> Waves:
+    def gated(self, gate: Tensor, dry: Tensor) -> SineCodes:
         """sqrt(1 - g) of these waves and sqrt(g) of a noise that is the same at all places: one more wave.
 
         Args:
@@ -351,15 +364,15 @@ class Waves:
             constant = gate.sqrt()[:, None, :, None].expand(*waves.shape[:-1], 1)
             return torch.cat([waves * (1 - gate).sqrt()[:, None, :, None], constant], dim=-1)
 
-        return Waves(mixed(self.queries), mixed(self.keys), torch.cat([self.noise, dry[:, :, None]], dim=2))
+        return SineCodes(mixed(self.queries), mixed(self.keys), torch.cat([self.noise, dry[:, :, None]], dim=2))
 
 
 class Sines(nn.Module):
     """a_dk of each place t: gain_dk cos(2 pi f_dk t + phase_dk) / sqrt(2K), then the same with sin.
 
     Keys have no phase. f = sigmoid(frequency) / 2 and gain = softplus, of each head, channel and sine. They start as in
-    the authors' code: frequencies from N(-4, 1), so that waves are long; phases from N(0, 1); gains from N(0, 1), then
-    2 / sqrt(their norm) times that.
+    the authors' code: frequencies from N(-4, 1), for long waves; phases from N(0, 1); gains from N(0, 1), then 2 /
+    sqrt(their norm) times that.
 
     Args:
         dims: sizes of the Transformer.
@@ -386,19 +399,32 @@ class Sines(nn.Module):
         return waves(queries, starts[:, None]), waves(keys, 0.0)
 
 
-class SineModel(PositionModel):
-    """Codes of places that are sums of sines with random weights, multiplied with queries and keys."""
+class SineModel(CodedModel):
+    """Codes of places that are sums of sines with random weights, multiplied with queries and keys.
 
-    def __init__(self, dims: Dims, encoding: Encoding, sines: int) -> None:
-        super().__init__(dims, [of_arity(self.name, encoding, 1)], K=sines)
+    Args:
+        realisations: R.
+        sines: K.
+    """
+
+    others: ClassVar[int] = 0
+    """How many noises of each channel there are beside those of its sines."""
+
+    def __init__(self, dims: Dims, encoding: Encoding = Order(), realisations: int = 256, sines: int = 1) -> None:
+        super().__init__(dims, encoding)
+        self.sizes = {"K": sines}
         self.codes = Sines(dims, sines)
+        rows = 2 * sines + self.others
+        self.fixed = orthogonal(dims.heads, dims.head * rows, realisations).view(dims.heads, dims.head, rows, -1)
 
-    def waves(self, positions: Positions, noise: Tensor) -> Waves:
+    def prepare(self, positions: Positions) -> SineCodes:
+        """The waves of queries and keys, and the noise that all layers share."""
+        return self.waves(positions, self.drawn(self.fixed[:, :, : 2 * self.sizes["K"]]))
+
+    def waves(self, positions: Positions, noise: Tensor) -> SineCodes:
         """The waves of queries and keys, with a given noise (h, d_h, 2K, R)."""
-        (encoding,) = self.encodings
-        keys = numbers(self.name, encoding, positions[encoding])
-        of_queries, of_keys = self.codes(positions.queries(encoding), keys)
-        return Waves(of_queries, of_keys, noise)
+        of_queries, of_keys = self.codes(*self.places(positions))
+        return SineCodes(of_queries, of_keys, noise)
 
     def drawn(self, fixed: Tensor) -> Tensor:
         """The fixed noise; in training another draw of its shape."""
@@ -406,54 +432,38 @@ class SineModel(PositionModel):
         return torch.randn_like(fixed) if self.training else fixed
 
 
+ONE_DRAW = "relative on average over draws; one draw, which is what is measured, has other noise at each place"
+DRAWS = "how much noise it draws depends on the batch"
+"""Why a compiler does not trace models with filters."""
+
+
 class SPESine(SineModel, name="spe-sine"):
     """Stochastic position encoding by sines (Liutkus et al. 2021, sineSPE), without a gate.
 
     (q_t, k_s) -> (sum_d q_td Q_td, sum_d k_sd K_sd) in R^R, with Q_td, K_sd in R^R drawn at random.
 
-    On average q'.k' = sqrt(R / d_h) / (2K) sum_d q_d k_d P_d(t - s), where
-    P_d(r) = sum_k gain_dk^2 cos(2 pi f_dk r + phase_dk).
+    On average q'.k' = sqrt(R / d_h) / (2K) sum_d q_d k_d P_d(t - s),  P_d(r) = sum_k gain_dk^2 cos(2 pi f_dk r +
+    phase_dk).
 
     Q_td = sum_k gain_dk [cos, sin](2 pi f_dk t + phase_dk).z_dk / sqrt(2K) / (R d_h)^(1/4), z (h, d_h, 2K, R) normal;
     K_sd the same z without phases. Frequencies, phases and gains are (h, d_h, K), for all layers; see :class:`Sines`.
     Attention divides by sqrt(R), the width that vectors now have. (Liutkus et al. 2021, section 3.1.) Relative
-    positions thus enter without a matrix of pairs, and attention with a feature map, linear in the number of units,
-    can have them.
+    positions thus enter without a matrix of pairs, and attention with a feature map, linear in the number of units, can
+    have them.
 
     One z is drawn for a batch in training, for all of its texts and layers, as in the authors' code. In evaluation,
     where that code draws too, z is fixed and its rows are orthogonal: with 2K d_h of them or more, R realisations give
     exactly the average above, the same at every place. With fewer they approximate it.
 
     It widens queries and keys: do not add it to another model that maps them.
-
-    Args:
-        dims: sizes of the Transformer.
-        encoding: one number per unit.
-        realisations: R.
-        sines: K.
-
-    Raises:
-        PositionError: the encoding gives a vector per unit.
     """
 
     spec = Spec(
         "liutkus2021",
         "sequence",
-        Cells("R", "MAM", learnable=True, recurring=True, unbound=True, params="3*K*d"),
+        UNBOUND("3*K*d"),
         note="relative on average over draws, and exactly so in evaluation with enough realisations",
     )
-
-    def __init__(self, dims: Dims, encoding: Encoding = Order(), realisations: int = 256, sines: int = 1) -> None:
-        super().__init__(dims, encoding, sines)
-        rows = 2 * sines
-        self.fixed = orthogonal(dims.heads, dims.head * rows, realisations).view(dims.heads, dims.head, rows, -1)
-
-    def prepare(self, positions: Positions) -> Waves:
-        """The waves of queries and keys, and the noise that all layers share."""
-        return self.waves(positions, self.drawn(self.fixed))
-
-    def terms(self, prepared: Waves, site: Site) -> Terms:
-        return Terms(maps=(prepared.map,))
 
 
 class SPEConv(FilteredModel, name="spe-conv"):
@@ -474,28 +484,16 @@ class SPEConv(FilteredModel, name="spe-conv"):
 
     For a gate that lets content through, see ``spe-conv-gated``. Images, on which the code filters along each axis, are
     not included. It widens queries and keys: do not add it to another model that maps them.
-
-    Args:
-        dims: sizes of the Transformer.
-        encoding: whole numbers 0, 1, ... per unit.
-        realisations: R.
-        width: K, of a filter.
-
-    Raises:
-        PositionError: the encoding gives a vector per unit, or no whole numbers.
     """
 
     spec = Spec(
         "liutkus2021",
         "sequence",
         Cells("B", "MAM", learnable=True, recurring=True, unbound=True, params="2*K*d"),
-        note="relative on average over draws; one draw, which is what is measured, has other noise at each place",
-        not_compiled="how much noise it draws depends on the batch",
-        not_exported="how much noise it draws depends on the batch",
+        note=ONE_DRAW,
+        not_compiled=DRAWS,
+        not_exported=DRAWS,
     )
-
-    def terms(self, prepared: Filtered, site: Site) -> Terms:
-        return Terms(maps=(prepared.map,))
 
 
 class SPEGated(SineModel, name="spe-gated"):
@@ -510,41 +508,28 @@ class SPEGated(SineModel, name="spe-gated"):
     In training e is drawn for each layer, z for the batch. In evaluation both are fixed, and their rows are orthogonal
     together: with (2K + 1) d_h realisations or more the average is exact.
 
-    Table 1 counts 3Kdh + ld; sines are of the channels of a head, so that the code has 3Kd of them for any h. It calls
-    the model bound; its sines are defined for all places.
-
-    Args:
-        dims: sizes of the Transformer.
-        encoding: one number per unit.
-        realisations: R.
-        sines: K.
-
-    Raises:
-        PositionError: the encoding gives a vector per unit.
+    Table 1 counts 3Kdh + ld; sines are of the channels of a head, so the code has 3Kd of them for any h. It calls the
+    model bound; its sines are defined for all places.
     """
 
     spec = Spec(
         "liutkus2021",
         "sequence",
-        Cells("R", "MAM", learnable=True, recurring=True, unbound=True, params="3*K*d + l*d"),
-        table1=Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="3*K*d*h + l*d"),
+        UNBOUND("3*K*d + l*d"),
+        table1=BOUND("3*K*d*h + l*d"),
         note="the code's sines are of the channels of a head, and have no last place",
     )
 
+    others = 1
+
     def __init__(self, dims: Dims, encoding: Encoding = Order(), realisations: int = 256, sines: int = 1) -> None:
-        super().__init__(dims, encoding, sines)
+        super().__init__(dims, encoding, realisations, sines)
         self.gates = nn.Parameter(torch.randn(dims.layers, dims.heads, dims.head))
-        rows = 2 * sines + 1
-        self.fixed = orthogonal(dims.heads, dims.head * rows, realisations).view(dims.heads, dims.head, rows, -1)
 
-    def prepare(self, positions: Positions) -> Waves:
-        """The waves of queries and keys, and the noise that all layers share."""
-        return self.waves(positions, self.drawn(self.fixed[:, :, :-1]))
-
-    def terms(self, prepared: Waves, site: Site) -> Terms:
+    def terms(self, prepared: SineCodes, site: Site) -> Terms:
         return Terms(maps=(self.gated(prepared, site.layer, self.drawn(self.fixed[:, :, -1])).map,))
 
-    def gated(self, waves: Waves, layer: int, dry: Tensor) -> Waves:
+    def gated(self, waves: SineCodes, layer: int, dry: Tensor) -> SineCodes:
         """The waves as a layer has them, with a given noise (h, d_h, R) that is the same at all places."""
         return waves.gated(torch.sigmoid(self.gates[layer]), dry)
 
@@ -561,24 +546,15 @@ class SPEConvGated(FilteredModel, name="spe-conv-gated"):
 
     In training e is drawn for each layer, z for the batch. In evaluation both are fixed. Memory grows with n h d_h R.
     It widens queries and keys: do not add it to another model that maps them.
-
-    Args:
-        dims: sizes of the Transformer.
-        encoding: whole numbers 0, 1, ... per unit.
-        realisations: R.
-        width: K, of a filter.
-
-    Raises:
-        PositionError: the encoding gives a vector per unit, or no whole numbers.
     """
 
     spec = Spec(
         "liutkus2021",
         "sequence",
         Cells("B", "MAM", learnable=True, recurring=True, unbound=True, params="2*K*d + l*d"),
-        note="relative on average over draws; one draw, which is what is measured, has other noise at each place",
-        not_compiled="how much noise it draws depends on the batch",
-        not_exported="how much noise it draws depends on the batch",
+        note=ONE_DRAW,
+        not_compiled=DRAWS,
+        not_exported=DRAWS,
     )
 
     def __init__(self, dims: Dims, encoding: Encoding = Order(), realisations: int = 256, width: int = 200) -> None:
@@ -586,10 +562,10 @@ class SPEConvGated(FilteredModel, name="spe-conv-gated"):
         self.gates = nn.Parameter(torch.randn(dims.layers, dims.heads, dims.head))
         self.fixed_dry = orthogonal(dims.heads, dims.head, realisations)
 
-    def terms(self, prepared: Filtered, site: Site) -> Terms:
+    def terms(self, prepared: FilterCodes, site: Site) -> Terms:
         dry = self.fixed_dry.to(self.gates)
         return Terms(maps=(self.gated(prepared, site.layer, torch.randn_like(dry) if self.training else dry).map,))
 
-    def gated(self, codes: Filtered, layer: int, dry: Tensor) -> Filtered:
+    def gated(self, codes: FilterCodes, layer: int, dry: Tensor) -> FilterCodes:
         """The codes as a layer has them, with a given noise (h, d_h, R) that is the same at all places."""
         return codes.gated(torch.sigmoid(self.gates[layer]), dry)

@@ -1,4 +1,4 @@
-"""Learned tables: their rows for values of positions, and their sharing over heads and layers."""
+"""Offsets and distances of pairs, and learned tables with a row for each, which heads and layers may share."""
 
 from __future__ import annotations
 
@@ -6,34 +6,45 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, Protocol, TypeAlias
 
 import torch
 from torch import Tensor, nn
 
 from structpe.encodings.base import UNREACHABLE, WITHIN, Encoding
+from structpe.encodings.order import Offset
 from structpe.errors import PositionError
-from structpe.positions.base import Dims, PositionModel, Site
+from structpe.positions.base import Cells, Dims, PositionModel, Site
 from structpe.positions.batch import Positions
-from structpe.positions.checks import check_offsets, of_all_pairs, of_arity, offsets
+from structpe.positions.checks import check_offsets, holds, of_all_pairs, of_arity, offsets
 from structpe.precision import wide, widened
 from structpe.structure import path
 from structpe.terms import Lookup, Terms
 
 __all__ = [
+    "BOUND",
+    "UNBOUND",
     "KeyValueTables",
+    "PairModel",
     "PairNetwork",
     "PairRows",
     "PairTable",
     "Rows",
     "Sharing",
     "Table",
-    "Window",
+    "clipped_row",
+    "clipped_rows",
     "diagonal",
+    "distance_row",
+    "distances",
+    "everywhere",
     "is_plain",
     "merged",
     "numbers_and_marks",
     "pair_width",
+    "steps",
+    "vector_table",
 ]
 
 
@@ -45,6 +56,36 @@ def is_plain(values: Tensor) -> Tensor:
     return values < UNREACHABLE - _HALF // 2
 
 
+def steps(values: Tensor) -> Tensor:
+    """Signed integers: k for units of one node, k places apart, and 0 for pairs without a path."""
+    inner = torch.where(values == UNREACHABLE, 0, values - WITHIN)
+    return torch.where(is_plain(values), values, inner)
+
+
+def distances(model: str, encoding: Encoding, values: Tensor) -> Tensor:
+    """|r| for each offset; k for two units of one node k places apart; the encoding's ``max_distance`` without a path.
+
+    Raises:
+        PositionError: there is a pair without a path, and the encoding has no ``max_distance``.
+    """
+    far = torch.where(is_plain(values), values, values - WITHIN).abs()
+    if not encoding.codes:
+        return far
+    max_distance: int | None = encoding.options().get("max_distance")
+    if max_distance is None and holds((values == UNREACHABLE).any()):
+        raise PositionError(
+            f"position model {model!r} got a pair of units without a path, which has no distance; give the encoding "
+            f"a max_distance, to count such pairs as that far: {encoding.name!r} with max_distance=..."
+        )
+    return torch.where(values == UNREACHABLE, max_distance or 0, far)
+
+
+def everywhere(table: Tensor, like: Lookup) -> Lookup:
+    """The one row of a table (1, ...) for every pair that ``like`` has. The index is a view, without memory."""
+    none = like.rows.new_zeros(1, 1)
+    return Lookup(table, none, none[:, :, None].expand(1, *like.index.shape[1:]))
+
+
 @dataclass(frozen=True)
 class Rows:
     """The row of a table for each value: first offsets, by a rule, then one row for "unreachable", then "within".
@@ -52,6 +93,7 @@ class Rows:
     Args:
         encoding: where the values come from; code points that it never uses get no row.
         offsets: number of rows for offsets.
+        rule: maps offsets to rows 0..offsets - 1.
         within: units of one node up to this far apart have a row for each distance, on both sides; others share the
             last.
 
@@ -61,10 +103,12 @@ class Rows:
 
     encoding: Encoding
     offsets: int
+    rule: Callable[[Tensor], Tensor]
     within: int = 8
 
     def __post_init__(self) -> None:
-        check_offsets(self.encoding)
+        if self.encoding.arity == 2:  # of another, the model says that it needs pairs
+            check_offsets(self.encoding)
 
     @property
     def size(self) -> int:
@@ -72,9 +116,9 @@ class Rows:
         codes = self.encoding.codes
         return self.offsets + ("unreachable" in codes) + ("within" in codes) * (2 * self.within + 1)
 
-    def of(self, values: Tensor, rule: Callable[[Tensor], Tensor]) -> Tensor:
-        """Row of each value; ``rule`` maps offsets to rows 0..offsets-1."""
-        rows = rule(torch.where(is_plain(values), values, 0))
+    def of(self, values: Tensor) -> Tensor:
+        """Row of each value."""
+        rows = self.rule(torch.where(is_plain(values), values, 0))
         if "unreachable" in self.encoding.codes:
             rows = torch.where(values == UNREACHABLE, self.offsets, rows)
         if "within" in self.encoding.codes:
@@ -84,43 +128,33 @@ class Rows:
         return rows
 
 
-@dataclass(frozen=True)
-class Window:
-    """A row for each offset from -reach to reach; offsets farther away share the row at their end (Shaw et al. 2018).
+def clipped_rows(encoding: Encoding, max_distance: int, within: int = 8) -> Rows:
+    """A row for each offset from -m to m, m = max_distance; offsets farther away share the row at their end.
 
-    Args:
-        encoding: where the values come from.
-        reach: the farthest offset that has its own row, 1 or more.
-        within: as in :class:`Rows`.
+    (Shaw et al. 2018.) ``within`` is as in :class:`Rows`.
     """
+    return Rows(encoding, 2 * max_distance + 1, partial(clipped_row, most=max_distance), within)
 
-    encoding: Encoding
-    reach: int
-    within: int = 8
 
-    def __post_init__(self) -> None:
-        if self.reach < 1 or self.within < 1:
-            raise PositionError(
-                f"a table of offsets needs a row on each side: reach {self.reach}, within {self.within}; give 1 or more"
-            )
+def clipped_row(offsets: Tensor, most: int) -> Tensor:
+    """clip(r, -most, most) + most."""
+    return offsets.clamp(-most, most) + most
 
-    @property
-    def size(self) -> int:
-        """Number of rows, R: 2 reach + 1, and those of the code points."""
-        return self._rows.size
 
-    def of(self, values: Tensor) -> Tensor:
-        """Row of each value."""
-        return self._rows.of(values, lambda offsets: offsets.clamp(-self.reach, self.reach) + self.reach)
-
-    @property
-    def _rows(self) -> Rows:
-        return Rows(self.encoding, 2 * self.reach + 1, self.within)
+def distance_row(offsets: Tensor, most: int) -> Tensor:
+    """min(|r|, most)."""
+    return offsets.abs().clamp(max=most)
 
 
 Sharing: TypeAlias = Literal["none", "head-wise", "layer-wise", "both"]
 """Which parameters are one and the same (Chen et al. 2021, section 4.4): ``head-wise`` for all heads of a layer,
 ``layer-wise`` for all layers, each head having its own."""
+
+
+BOUND = partial(Cells, "R", "MAM", True, True, False)
+"""Cells of a table of offsets: relative, in attention, learned, recurring, bound; takes the formula of parameters."""
+UNBOUND = partial(Cells, "R", "MAM", True, True, True)
+"""Likewise, of a function of offsets that distinguishes all of them."""
 
 
 class Table(nn.Module):
@@ -137,8 +171,7 @@ class Table(nn.Module):
     def __init__(self, dims: Dims, rows: int, sharing: Sharing, width: int | None = None, std: float = 0.02) -> None:
         super().__init__()
         self.layers = dims.layers
-        layers = 1 if sharing in ("layer-wise", "both") else dims.layers
-        heads = 1 if sharing in ("head-wise", "both") else dims.heads
+        layers, heads = _separate(sharing, dims)
         shape = (layers, rows, heads) if width is None else (layers, rows, heads, width)
         self.weight = nn.Parameter(torch.randn(shape) * std)
 
@@ -154,6 +187,10 @@ class Table(nn.Module):
         own: Tensor = self.weight[0 if self.common else layer]
         return wide(own)
 
+    def entries(self, rows: Lookup, site: Site) -> Lookup:
+        """The entry of each row, in the table of a layer."""
+        return rows.map(self.at(site.layer).__getitem__)
+
     @property
     def common(self) -> bool:
         """Whether all layers have the same numbers."""
@@ -162,9 +199,16 @@ class Table(nn.Module):
     @staticmethod
     def copies(sharing: Sharing, dims: Dims) -> int:
         """How many tables there are: the factor of a formula of parameters."""
-        return (1 if sharing in ("layer-wise", "both") else dims.layers) * (
-            1 if sharing in ("head-wise", "both") else dims.heads
-        )
+        layers, heads = _separate(sharing, dims)
+        return layers * heads
+
+
+def _separate(sharing: Sharing, dims: Dims) -> tuple[int, int]:
+    """How many layers, and how many heads, have numbers of their own."""
+    return (
+        1 if sharing in ("layer-wise", "both") else dims.layers,
+        1 if sharing in ("head-wise", "both") else dims.heads,
+    )
 
 
 class RowRule(Protocol):
@@ -178,27 +222,39 @@ class RowRule(Protocol):
         """Row of each value."""
 
 
-class PairRows(PositionModel):
+class PairModel(PositionModel):
+    """A model of one number for each pair of units: its offset, its distance, or the value of another encoding.
+
+    Args:
+        encoding: r_ij, signed integers per pair: s - t, key minus query, or any other.
+
+    Raises:
+        PositionError: the encoding is not of pairs, or does not give one integer per pair.
+    """
+
+    def __init__(self, dims: Dims, encoding: Encoding = Offset()) -> None:
+        super().__init__(dims, [of_arity(self.name, encoding, 2)])
+
+    def of_pairs(self, positions: Positions) -> Lookup:
+        """The value of each pair."""
+        encoding = self.encodings[0]
+        return offsets(self.name, encoding, positions[encoding])
+
+
+class PairRows(PairModel):
     """Finds the row of a table for each pair; subclasses have the tables and define where the entries act.
 
     Args:
-        dims: sizes of the Transformer.
-        encoding: of pairs.
+        encoding: r_ij, signed integers per pair: s - t, key minus query, or any other. Pairs without a path and units
+            of one node have rows of their own.
         rows: the rule of the rows.
-        sharing: which layers and heads share a table, for the formula of parameters.
-
-    Raises:
-        PositionError: the encoding is of single units.
+        sharing: which layers and heads have the same numbers.
     """
 
     def __init__(self, dims: Dims, encoding: Encoding, rows: RowRule, sharing: Sharing) -> None:
-        encodings = [of_arity(self.name, encoding, 2)]
-        super().__init__(dims, encodings, R=rows.size, copies=Table.copies(sharing, dims))
+        super().__init__(dims, encoding)
+        self.sizes = {"R": rows.size, "copies": Table.copies(sharing, dims)}
         self.rows = rows
-
-    def of_pairs(self, positions: Positions) -> Lookup:
-        """The value of each pair, by default one integer."""
-        return offsets(self.name, self.encodings[0], positions[self.encodings[0]])
 
     def prepare(self, positions: Positions) -> Any:
         """The row of each distinct value: computed once per value, not per pair and layer."""
@@ -209,10 +265,6 @@ class PairTable(PairRows):
     """s_ij += b[row(r_ij)]: b (R, h) is a learned table of each layer, r_ij the value of the pair.
 
     Args:
-        dims: sizes of the Transformer.
-        encoding: of pairs.
-        rows: the rule of the rows.
-        sharing: which layers and heads have the same numbers.
         width: width of each entry, for subclasses that add vectors; None for scalars.
         std: deviation of the normal distribution that the entries start from.
     """
@@ -234,19 +286,15 @@ class PairTable(PairRows):
 
     def entries(self, rows: Lookup, site: Site) -> Lookup:
         """The entry of each row in the table of the layer; made once if the layers have one table."""
-        own = self.table.at(site.layer).__getitem__
         if not self.table.common or not isinstance(rows, Lookup):
-            return rows.map(own)
-        return rows.kept("entries", lambda: rows.map(own).share())
+            return self.table.entries(rows, site)
+        return rows.kept("entries", lambda: self.table.entries(rows, site).share())
 
 
 class KeyValueTables(PairRows):
     """s_ij = q_i.(k_j + K[row(r_ij)]) / sqrt(d_h),  o_i = sum_j w_ij (v_j + V[row(r_ij)]): K, V (R, d_h) are learned.
 
     Args:
-        dims: sizes of the Transformer.
-        encoding: of pairs.
-        rows: the rule of the rows.
         sharing: which layers and heads have the same vectors.
         std: deviation of the normal distribution that the entries start from; None for Glorot's.
     """
@@ -255,13 +303,15 @@ class KeyValueTables(PairRows):
         self, dims: Dims, encoding: Encoding, rows: RowRule, sharing: Sharing, std: float | None = None
     ) -> None:
         super().__init__(dims, encoding, rows, sharing)
-        std = math.sqrt(2 / (rows.size + dims.head)) if std is None else std
-        self.keys = Table(dims, rows.size, sharing, width=dims.head, std=std)
-        self.values = Table(dims, rows.size, sharing, width=dims.head, std=std)
+        self.keys, self.values = (vector_table(dims, rows.size, sharing, std) for _ in range(2))
 
     def terms(self, prepared: Lookup, site: Site) -> Terms:
-        keys, values = self.keys.at(site.layer), self.values.at(site.layer)
-        return Terms(key=(prepared.map(keys.__getitem__),), value=(prepared.map(values.__getitem__),))
+        return Terms(key=(self.keys.entries(prepared, site),), value=(self.values.entries(prepared, site),))
+
+
+def vector_table(dims: Dims, rows: int, sharing: Sharing, std: float | None = None) -> Table:
+    """A table of vectors as wide as a head, from N(0, std^2); std is Glorot's, sqrt(2 / (R + d_h)), unless given."""
+    return Table(dims, rows, sharing, dims.head, math.sqrt(2 / (rows + dims.head)) if std is None else std)
 
 
 def pair_width(model: str, encoding: Encoding, vectors: bool = True) -> int:
@@ -324,7 +374,6 @@ class PairNetwork(PositionModel):
     """s_ij += phi(x_ij) of the head, the same for all layers: phi runs once per distinct value.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: of pairs.
         vectors: whether a pair may have several numbers.
         sizes: of the symbols of the formula of parameters; K is the number of columns of :meth:`network`'s input.

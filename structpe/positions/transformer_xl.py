@@ -1,78 +1,92 @@
-"""Sinusoids of offsets in attention: Transformer-XL and TENER."""
+"""Sinusoids of offsets in attention: Transformer-XL and TENER.
+
+An offset s - t is key minus query, or any other encoding of pairs. A pair without a path has the vector zero: only its
+content counts. Two units of one node, k places apart, have the vector of k.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor, nn
 
 from structpe.dropout import Dropout
-from structpe.encodings.base import Encoding
+from structpe.encodings.base import UNREACHABLE, Encoding
 from structpe.encodings.order import Offset
-from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions import Dims, Positions, Site, Spec
 from structpe.positions.block import of_layers
-from structpe.positions.checks import of_all_pairs, offsets
-from structpe.positions.offsets import everywhere, sinusoids
+from structpe.positions.checks import of_all_pairs
 from structpe.positions.sinusoids import halves, interleaved, timing
-from structpe.positions.tables import Rows
+from structpe.positions.tables import BOUND, UNBOUND, PairModel, Rows, everywhere, steps
 from structpe.terms import Lookup, Terms
 
-__all__ = [
-    "TENER",
-    "TENERSurvey",
-    "TransformerXL",
-    "TransformerXLLearnable",
-]
+__all__ = ["TENER", "AllPairs", "TENERModel", "TENERSurvey", "TransformerXL", "TransformerXLLearnable"]
 
 
-class TransformerXL(PositionModel, name="transformer-xl"):
+class AllPairs(PairModel):
+    """A model of an offset for each pair of units.
+
+    Raises:
+        PositionError: the encoding lists only some pairs.
+    """
+
+    def __init__(self, dims: Dims, encoding: Encoding = Offset()) -> None:
+        super().__init__(dims, of_all_pairs(self.name, encoding))
+
+    def sinusoids(
+        self, positions: Positions, wave: Callable[[Tensor, int], Tensor], width: int, like: Tensor
+    ) -> Lookup:
+        """(r, width) the vector of each distinct value; ``wave`` gives those of integers, key minus query."""
+
+        def vectors(values: Tensor) -> Tensor:
+            return torch.where((values == UNREACHABLE)[:, None], 0, wave(steps(values), width)).to(like.dtype)
+
+        return self.of_pairs(positions).map(vectors)
+
+
+class TransformerXL(AllPairs, name="transformer-xl"):
     """Sinusoids of offsets, multiplied with queries through a matrix and with a bias (Dai et al. 2019, Transformer-XL).
 
     s_ij = ((q_i + u).k_j + (q_i + v).(W R[t - s])) / sqrt(d_h):  content, position, and a bias for each.
 
-    R[r] (d) = cat[sin(r w_c), cos(r w_c)], w_c = 10000^(-2c/d), for c < d/2; t - s is query minus key, or the negative
-    of any other encoding of pairs. W (d, d) without bias is of each layer and gives each head its d_h; u and v (h, d_h)
-    are of each head, and the same for all layers. (Dai et al. 2019, section 3.3; survey, eq. 12.)
+    R[r] (d) = cat[sin(r w_c), cos(r w_c)], w_c = 10000^(-2c/d), for c < d/2; t - s is query minus key. W (d, d) without
+    bias is of each layer and gives each head its d_h; u and v (h, d_h) are of each head, and the same for all layers.
+    (Dai et al. 2019, section 3.3; survey, eq. 12.)
 
     Sharing u and v over the layers follows the authors' PyTorch code; the paper leaves it open. Table 1 has a factor h
     too many: one W (d, d) serves all heads. Attention there is causal, and the matrix has arbitrary values for keys
-    ahead; here these have the R of their negative offset, so that the model can also be used without a causal mask. To
-    attend to an earlier segment, choose which units are queries: ``Positions.step(c, c + n)`` and
+    ahead; here these have the R of their negative offset: the model can also be used without a causal mask. To attend
+    to an earlier segment, choose which units are queries: ``Positions.step(c, c + n)`` and
     :class:`structpe.nn.language_model.LanguageModel`. Pairs without a path have R = 0.
 
     Args:
-        dims: sizes of the Transformer.
-        encoding: signed integers per pair.
-        reach: offsets beyond this, either way, count as this far (the code's ``clamp_len``); None for all of them.
+        max_distance: offsets beyond this, either way, count as this far (the code's ``clamp_len``); None for all of
+            them.
         dropout: of R.
-
-    Raises:
-        PositionError: a reach below 1, or an encoding without one integer per pair.
     """
 
     spec = Spec(
         "dai2019",
         "sequence",
-        Cells("R", "MAM", learnable=True, recurring=True, unbound=True, params="2*d + d*d*l"),
-        table1=Cells("R", "MAM", learnable=True, recurring=True, unbound=True, params="2*d + d*d*l*h"),
+        UNBOUND("2*d + d*d*l"),
+        table1=UNBOUND("2*d + d*d*l*h"),
         note="one matrix serves all heads of a layer, so that the factor h is one too many",
     )
 
     def __init__(
-        self, dims: Dims, encoding: Encoding = Offset(), reach: int | None = None, dropout: float = 0.0
+        self, dims: Dims, encoding: Encoding = Offset(), max_distance: int | None = None, dropout: float = 0.0
     ) -> None:
-        super().__init__(dims, [of_all_pairs(self.name, encoding)])
-        self.reach, self.dropout = reach, Dropout(dropout)
-        self.content = nn.Parameter(torch.randn(dims.heads, dims.head) * 0.02)
-        self.position = nn.Parameter(torch.randn(dims.heads, dims.head) * 0.02)
+        super().__init__(dims, encoding)
+        self.max_distance, self.dropout = max_distance, Dropout(dropout)
+        self.content, self.position = (nn.Parameter(torch.randn(dims.heads, dims.head) * 0.02) for _ in range(2))
         self.project = of_layers(dims, dims.width, bias=False, std=0.02)
 
     def prepare(self, positions: Positions) -> Lookup:
         """R (r, d) of each distinct value, once for all layers."""
-        of_pairs = offsets(self.name, self.encodings[0], positions[self.encodings[0]])
-        made = sinusoids(of_pairs, self._waves, self.dims.width, self.content.dtype)
-        return made.map(self.dropout)
+        return self.sinusoids(positions, self._waves, self.dims.width, self.content).map(self.dropout)
 
     def terms(self, prepared: Lookup, site: Site) -> Terms:
         key = self.project[site.layer](prepared.table).unflatten(-1, (self.dims.heads, self.dims.head))
@@ -85,10 +99,15 @@ class TransformerXL(PositionModel, name="transformer-xl"):
 
     def _waves(self, after: Tensor, width: int) -> Tensor:
         back = -after
-        return halves(back if self.reach is None else back.clamp(-self.reach, self.reach), width)
+        return halves(back if self.max_distance is None else back.clamp(-self.max_distance, self.max_distance), width)
 
 
-class TransformerXLLearnable(PositionModel, name="transformer-xl-learnable"):
+def _row(after: Tensor, most: int) -> Tensor:
+    """clip(-r, 0, most) of the offsets r, key minus query."""
+    return (-after).clamp(0, most)
+
+
+class TransformerXLLearnable(AllPairs, name="transformer-xl-learnable"):
     """Learned vectors and scalars per distance, with Transformer-XL's bias of the content (Dai et al. 2019).
 
     s_ij = ((q_i + u).k_j + q_i.E[t - s] + b[t - s]) / sqrt(d_h),  the distance t - s clipped to 0..D - 1.
@@ -100,35 +119,29 @@ class TransformerXLLearnable(PositionModel, name="transformer-xl-learnable"):
     have their own rows.
 
     Args:
-        dims: sizes of the Transformer.
-        encoding: signed integers per pair.
-        length: D, number of distances.
+        max_length: D, number of distances.
         dropout: of E; b is not dropped.
-
-    Raises:
-        PositionError: a length below 1, or an encoding without one integer per pair.
     """
 
     spec = Spec(
         "dai2019",
         "sequence",
-        Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="l*(R*d + d + R*h)"),
+        BOUND("l*(R*d + d + R*h)"),
         note="Table 1 has only the variant with sinusoids: 'transformer-xl'",
     )
 
-    def __init__(self, dims: Dims, encoding: Encoding = Offset(), length: int = 512, dropout: float = 0.0) -> None:
-        rows = Rows(of_all_pairs(self.name, encoding), length)
-        super().__init__(dims, [encoding], R=rows.size)
-        self.rows, self.length, self.dropout = rows, length, Dropout(dropout)
-        shape = (dims.layers, rows.size, dims.heads)
+    def __init__(self, dims: Dims, encoding: Encoding = Offset(), max_length: int = 512, dropout: float = 0.0) -> None:
+        super().__init__(dims, encoding)
+        self.rows = Rows(encoding, max_length, partial(_row, most=max_length - 1))
+        self.sizes, self.dropout = {"R": self.rows.size}, Dropout(dropout)
+        shape = (dims.layers, self.rows.size, dims.heads)
         self.keys = nn.Parameter(torch.randn(*shape, dims.head) * 0.02)
         self.bias = nn.Parameter(torch.randn(shape) * 0.02)
         self.content = nn.Parameter(torch.randn(dims.layers, dims.heads, dims.head) * 0.02)
 
     def prepare(self, positions: Positions) -> Lookup:
         """The row of each distinct value."""
-        of_pairs = offsets(self.name, self.encodings[0], positions[self.encodings[0]])
-        return of_pairs.map(lambda values: self.rows.of(values, self._row))
+        return self.of_pairs(positions).map(self.rows.of)
 
     def terms(self, prepared: Lookup, site: Site) -> Terms:
         keys, bias = self.dropout(self.keys[site.layer]), self.bias[site.layer] / math.sqrt(self.dims.head)
@@ -138,19 +151,25 @@ class TransformerXLLearnable(PositionModel, name="transformer-xl-learnable"):
             bias=(prepared.map(bias.__getitem__),),
         )
 
-    def _row(self, after: Tensor) -> Tensor:
-        return (-after).clamp(0, self.length - 1)
+
+class TENERModel(AllPairs):
+    """(q_i + u).k_j + (q_i + v).R[...]: u and v (h, d_h) are of each layer and head; R (d_h) has no matrix."""
+
+    def __init__(self, dims: Dims, encoding: Encoding = Offset()) -> None:
+        super().__init__(dims, encoding)
+        std = math.sqrt(2 / (dims.heads + dims.head))  # Glorot and Bengio's, as in the code
+        shape = (dims.layers, dims.heads, dims.head)
+        self.content, self.position = (nn.Parameter(torch.randn(shape) * std) for _ in range(2))
 
 
-class TENER(PositionModel, name="tener"):
+class TENER(TENERModel, name="tener"):
     """Sinusoids of offsets that keep direction, without a matrix, as in TENER's code (Yan et al. 2019).
 
     s_ij = (q_i + u).k_j + (q_i + v).R[s - t] + k_j.R[t - s],  not divided by sqrt(d_h).
 
     R[r] (d_h) = cat[sin(r w_c), cos(r w_c)], w_c = 10000^(-c/(d_h/2 - 1)), for c < d_h/2; an odd d_h has a zero after
-    them. s - t is key minus query, or any other encoding of pairs. u and v (h, d_h) are of each layer and head. sin(-r)
-    = -sin(r): keys before and after are distinguished, as no matrix mixes the channels of R. (Yan et al. 2019, section
-    3.2, and their code.)
+    them. u and v (h, d_h) are of each layer and head. sin(-r) = -sin(r): keys before and after are distinguished, as no
+    matrix mixes the channels of R. (Yan et al. 2019, section 3.2, and their code.)
 
     As in the code, where the paper and the survey's eq. 22 differ: the last term; s - t where they have t - s; the
     frequencies. Their version is ``tener-survey``. That scores are not scaled is a choice of the paper and part of this
@@ -159,34 +178,26 @@ class TENER(PositionModel, name="tener"):
     while one version of the code learns it; neither has a matrix after the heads. Pairs without a path have R = 0.
 
     Args:
-        dims: sizes of the Transformer.
-        encoding: signed integers per pair.
         scaled: whether all of s_ij is divided by sqrt(d_h).
-
-    Raises:
-        PositionError: the encoding does not give one integer per pair.
     """
 
     spec = Spec(
         "yan2019",
         "sequence",
-        Cells("R", "MAM", learnable=True, recurring=True, unbound=True, params="2*d*l"),
-        table1=Cells("R", "MAM", learnable=True, recurring=True, unbound=True, params="2*d*l*h"),
+        UNBOUND("2*d*l"),
+        table1=UNBOUND("2*d*l*h"),
         note="u and v of a head have its width d/h, so that the factor h is one too many",
     )
 
     def __init__(self, dims: Dims, encoding: Encoding = Offset(), scaled: bool = False) -> None:
-        super().__init__(dims, [of_all_pairs(self.name, encoding)])
+        super().__init__(dims, encoding)
         self.scale = 1.0 if scaled else math.sqrt(dims.head)
-        std = math.sqrt(2 / (dims.heads + dims.head))  # Glorot and Bengio's, as in the code
-        self.content = nn.Parameter(torch.randn(dims.layers, dims.heads, dims.head) * std)
-        self.position = nn.Parameter(torch.randn(dims.layers, dims.heads, dims.head) * std)
 
     def prepare(self, positions: Positions) -> tuple[Lookup, Lookup]:
         """R (r, d_h) of each distinct value, and of its negative: once for all layers and heads."""
-        of_pairs = offsets(self.name, self.encodings[0], positions[self.encodings[0]])
-        width, dtype = self.dims.head, self.content.dtype
-        return sinusoids(of_pairs, timing, width, dtype), sinusoids(of_pairs, lambda r, w: timing(-r, w), width, dtype)
+        width = self.dims.head
+        after = self.sinusoids(positions, timing, width, self.content)
+        return after, self.sinusoids(positions, lambda r, w: timing(-r, w), width, self.content)
 
     def terms(self, prepared: tuple[Lookup, Lookup], site: Site) -> Terms:
         after, before = prepared
@@ -199,42 +210,28 @@ class TENER(PositionModel, name="tener"):
         )
 
 
-class TENERSurvey(PositionModel, name="tener-survey"):
+class TENERSurvey(TENERModel, name="tener-survey"):
     """Sinusoids of offsets that keep direction, as TENER's paper and the survey have them (Yan et al. 2019).
 
     s_ij = (q_i + u).k_j + (q_i + v).R[t - s],  not divided by sqrt(d_h).
 
-    R[r] (d_h) = sin(r w_0), cos(r w_0), sin(r w_1), ..., w_c = 10000^(-2c/d_h); t - s is query minus key, or the
-    negative of any other encoding of pairs. u and v (h, d_h) are of each layer and head. (Survey, eqs. 22 and 23; Yan
-    et al. 2019, section 3.2.) The authors' code has one more term, the other sign and other frequencies: ``tener``. The
-    survey's W_k is the identity; the projections are not part of a position model. Pairs without a path have R = 0.
-
-    Args:
-        dims: sizes of the Transformer.
-        encoding: signed integers per pair.
-
-    Raises:
-        PositionError: the encoding does not give one integer per pair.
+    R[r] (d_h) = sin(r w_0), cos(r w_0), sin(r w_1), ..., w_c = 10000^(-2c/d_h); t - s is query minus key. u and v (h,
+    d_h) are of each layer and head. (Survey, eqs. 22 and 23; Yan et al. 2019, section 3.2.) The authors' code has one
+    more term, the other sign and other frequencies: ``tener``. The survey's W_k is the identity; the projections are
+    not part of a position model. Pairs without a path have R = 0.
     """
 
     spec = Spec(
         "yan2019",
         "sequence",
-        Cells("R", "MAM", learnable=True, recurring=True, unbound=True, params="2*d*l"),
-        table1=Cells("R", "MAM", learnable=True, recurring=True, unbound=True, params="2*d*l*h"),
+        UNBOUND("2*d*l"),
+        table1=UNBOUND("2*d*l*h"),
         note="u and v of a head have its width d/h, so that the factor h is one too many",
     )
 
-    def __init__(self, dims: Dims, encoding: Encoding = Offset()) -> None:
-        super().__init__(dims, [of_all_pairs(self.name, encoding)])
-        std = math.sqrt(2 / (dims.heads + dims.head))
-        self.content = nn.Parameter(torch.randn(dims.layers, dims.heads, dims.head) * std)
-        self.position = nn.Parameter(torch.randn(dims.layers, dims.heads, dims.head) * std)
-
     def prepare(self, positions: Positions) -> Lookup:
         """R (r, d_h) of each distinct value: once for all layers and heads."""
-        of_pairs = offsets(self.name, self.encodings[0], positions[self.encodings[0]])
-        return sinusoids(of_pairs, lambda r, w: interleaved(-r, w), self.dims.head, self.content.dtype)
+        return self.sinusoids(positions, lambda r, w: interleaved(-r, w), self.dims.head, self.content)
 
     def terms(self, prepared: Lookup, site: Site) -> Terms:
         return Terms(

@@ -1,9 +1,12 @@
-"""Positions in a tree: depth, path from the root, steps between two nodes."""
+"""Positions in a tree: depth, path from the root, steps between two nodes.
+
+A model raises a :class:`PositionError` for an encoding that does not give one number per unit, or integer per pair,
+whichever it needs, and for a reach below 1.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import cast
 
@@ -22,22 +25,12 @@ from structpe.encodings.walks import PersonalizedPageRank
 from structpe.errors import PositionError
 from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.positions.checks import numbers, of_arity, offsets
-from structpe.positions.offsets import everywhere, steps
 from structpe.positions.sinusoids import CELLS, AddedSinusoids, interleaved, inverse_frequencies
-from structpe.positions.tables import KeyValueTables, Sharing, Table, Window
+from structpe.positions.tables import KeyValueTables, Sharing, Table, clipped_rows, everywhere, steps
 from structpe.precision import wide
 from structpe.terms import Factor, Lookup, Terms
 
-__all__ = [
-    "SPR",
-    "TPE",
-    "CodeTransformer",
-    "LowestCommonAncestor",
-    "Peng",
-    "SPRAbsolute",
-    "SPRRelative",
-    "TPEOneHot",
-]
+__all__ = ["SPR", "TPE", "CodeTransformer", "LowestCommonAncestor", "Peng", "SPRAbsolute", "SPRRelative", "TPEOneHot"]
 
 
 class SPR(PositionModel, name="spr"):
@@ -52,14 +45,10 @@ class SPR(PositionModel, name="spr"):
     the paper also tries are ``shaw``; add it.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: place of each unit.
         depth: depth of each unit.
         relative: signed integers per pair.
-        reach: t_max; relative positions are clipped to +-t_max.
-
-    Raises:
-        PositionError: the reach is below 1, or an encoding does not give one number per unit or pair.
+        max_distance: t_max; relative positions are clipped to +-t_max.
     """
 
     spec = Spec(
@@ -75,10 +64,10 @@ class SPR(PositionModel, name="spr"):
         encoding: Encoding = Order(),
         depth: Encoding = Depth(),
         relative: Encoding = Relative(),
-        reach: int = 20,
+        max_distance: int = 20,
     ) -> None:
         absolute = [of_arity(self.name, encoding, 1), of_arity(self.name, depth, 1)]
-        window = Window(of_arity(self.name, relative, 2), reach)
+        window = clipped_rows(of_arity(self.name, relative, 2), max_distance)
         super().__init__(dims, [*absolute, relative], R=window.size)
         self.window = window
         self.fuse = nn.Linear(2 * dims.width, dims.width)
@@ -108,11 +97,7 @@ class SPRAbsolute(AddedSinusoids, name="spr-abs"):
     worse than the order of words only, and that both are best: ``spr``, or the sum of this and ``sinusoidal``.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: integers per unit.
-
-    Raises:
-        PositionError: the encoding gives a vector per unit.
     """
 
     spec = Spec("wang2019", "tree", CELLS, table1=CELLS)
@@ -132,12 +117,8 @@ class SPRRelative(KeyValueTables, name="spr-rel"):
     choice.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: signed integers per pair.
-        reach: t_max.
-
-    Raises:
-        PositionError: the reach is below 1, or the encoding does not give one integer per pair.
+        max_distance: t_max.
     """
 
     spec = Spec(
@@ -147,8 +128,8 @@ class SPRRelative(KeyValueTables, name="spr-rel"):
         table1=Cells("R", "MAM", learnable=True, recurring=False, unbound=False, params="2*(2*t+1)*d"),
     )
 
-    def __init__(self, dims: Dims, encoding: Encoding = Relative(), reach: int = 20) -> None:
-        super().__init__(dims, encoding, Window(encoding, reach), "layer-wise", std=0.02)
+    def __init__(self, dims: Dims, encoding: Encoding = Relative(), max_distance: int = 20) -> None:
+        super().__init__(dims, encoding, clipped_rows(encoding, max_distance), "layer-wise", std=0.02)
 
     def terms(self, prepared: Lookup, site: Site) -> Terms:
         return Terms() if site.layer > 0 else super().terms(prepared, site)
@@ -168,12 +149,8 @@ class TPE(PositionModel, name="tpe"):
     implementation, from U(0.7, 0.999); the authors' initialisation is not known.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: paths of branches; D_max and n are its depth and width.
         copies: F, the number of decays.
-
-    Raises:
-        PositionError: there is no copy.
     """
 
     spec = Spec(
@@ -194,15 +171,12 @@ class TPE(PositionModel, name="tpe"):
 
     def inputs(self, x: Tensor, prepared: Positions) -> Tensor:
         paths: Tensor = prepared.queries(self.encodings[0])
-        added: Tensor = self.project((paths[..., None] * self._decays()).flatten(-2).to(x.dtype))
-        return x + added
-
-    def _decays(self) -> Tensor:
-        """(D_max n, F) what each one-hot entry weighs in each copy."""
         decay = torch.tanh(wide(self.theta))
         steps = torch.arange(self.depth, device=decay.device).repeat_interleave(self.width)
-        weights: Tensor = decay ** steps[:, None] * ((1 - decay**2) * self.dims.width / 2).sqrt()
-        return weights
+        # (D_max n, F) what each one-hot entry weighs in each copy.
+        weights = decay ** steps[:, None] * ((1 - decay**2) * self.dims.width / 2).sqrt()
+        added: Tensor = self.project((paths[..., None] * weights).flatten(-2).to(x.dtype))
+        return x + added
 
 
 class TPEOneHot(PositionModel, name="tpe-onehot"):
@@ -210,12 +184,10 @@ class TPEOneHot(PositionModel, name="tpe-onehot"):
 
     x_u + [onehot(b_1), onehot(b_2), ..., 0], b_1 the branch to u, b_2 that to its parent, and so on up to the root.
 
-    The vectors of D_max steps in a tree of n branches have D_max n numbers; the rest of the width d is zero, so that
-    there are no parameters. (Shiv and Quirk 2019, first version; survey, section 4.3.1.) Table 1 has the second
-    version: ``tpe``.
+    The vectors of D_max steps in a tree of n branches have D_max n numbers; the rest of the width d is zero. (Shiv and
+    Quirk 2019, first version; survey, section 4.3.1.) Table 1 has the second version: ``tpe``.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: paths of branches; its depth times its width must not exceed d.
 
     Raises:
@@ -260,11 +232,10 @@ class Peng(PositionModel, name="peng"):
     0) if neither. E (V, e) is for both, its row 0 is zero; T (D e -> d), T' (e -> d) and A, B, A', B' (d -> d) have
     biases, and all are shared by all layers. (Peng et al. 2022, section 3, and their code.)
 
-    There the content is divided in the same way, by a command-line option instead of 4. Row 0 of E is never trained
-    there either, but random; with zero, pairs without a relation have only the vector of T'.
+    Their code divides the content in the same way, by a command-line option in place of 4. Its row 0 of E is not
+    trained either, but random; with zero, pairs without a relation have only the vector of T'.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: the way from the root.
         relation: of parent and child; as wide as the ways.
         embedding: e.
@@ -294,36 +265,29 @@ class Peng(PositionModel, name="peng"):
 
     def prepare(self, positions: Positions) -> Terms:
         """The terms, which are the same for every layer."""
-        query, key = self._local(positions)
-        return Terms(factors=(self._global(positions),), key=(key,), query=(query,), scale=0.5)
+        table = functional.pad(self.embedding.weight[1:], (0, 0, 1, 0))  # E, whose row 0 is zero
+        related = offsets(self.name, self.encodings[1], positions[self.encodings[1]])
+        y = self.relations(related.table.sign()[:, None] * functional.embedding(related.table.abs(), table))
+        query, key = (Lookup(self._heads(of(y)), related.rows, related.index) for of in self.of_relations)
+        return Terms(factors=(self._global(positions, table),), key=(key,), query=(query,), scale=0.5)
 
     def terms(self, prepared: Terms, site: Site) -> Terms:
         return prepared
 
-    def _global(self, positions: Positions) -> Factor:
-        ways, of_queries = positions[self.encodings[0]], positions.queries(self.encodings[0])
+    def _global(self, positions: Positions, table: Tensor) -> Factor:
+        """The vectors a and b of all units."""
+
+        def encoded(ids: Tensor) -> Tensor:
+            z: Tensor = self.ways(functional.embedding(ids, table).flatten(-2))
+            return z
+
+        of_keys, of_queries = positions[self.encodings[0]], positions.queries(self.encodings[0])
+        keys = encoded(of_keys)
+        queries = keys if of_queries is of_keys else encoded(of_queries)
         left, right = (cast(nn.Linear, each) for each in self.of_ways)
-        keys = self._ways(ways)
-        queries = keys if of_queries is ways else self._ways(of_queries)
         scale = math.sqrt(4 * self.dims.head)
         a = functional.linear(queries, left.weight / scale, left.bias / scale)
         return Factor(self._heads(a).transpose(1, 2), self._heads(right(keys)).transpose(1, 2))
-
-    def _ways(self, ids: Tensor) -> Tensor:
-        """(b, n, d) z of ways (b, n, D)."""
-        encoded: Tensor = self.ways(functional.embedding(ids, self._table()).flatten(-2))
-        return encoded
-
-    def _local(self, positions: Positions) -> list[Lookup]:
-        """Q and K of each relation."""
-        related = offsets(self.name, self.encodings[1], positions[self.encodings[1]])
-        values = related.table
-        y = self.relations(values.sign()[:, None] * functional.embedding(values.abs(), self._table()))
-        return [Lookup(self._heads(of(y)), related.rows, related.index) for of in self.of_relations]
-
-    def _table(self) -> Tensor:
-        """E, whose row 0 is zero."""
-        return functional.pad(self.embedding.weight[1:], (0, 0, 1, 0))
 
     def _heads(self, vectors: Tensor) -> Tensor:
         return vectors.reshape(*vectors.shape[:-1], self.dims.heads, self.dims.head)
@@ -339,13 +303,9 @@ class LowestCommonAncestor(KeyValueTables, name="lowest-common-ancestor"):
     instead of offsets; no code by them is known. Tables are shared as in ``shaw``.)
 
     Args:
-        dims: sizes of the Transformer.
         encoding: (up, down) per pair.
-        reach: m, the most steps that have their own vectors.
+        max_distance: m, the most steps that have their own vectors.
         sharing: ``head-wise`` as in Shaw's code.
-
-    Raises:
-        PositionError: the reach is below 1, or the encoding does not give two numbers per pair.
     """
 
     spec = Spec(
@@ -353,9 +313,9 @@ class LowestCommonAncestor(KeyValueTables, name="lowest-common-ancestor"):
     )
 
     def __init__(
-        self, dims: Dims, encoding: Encoding = Steps(), reach: int = 8, sharing: Sharing = "head-wise"
+        self, dims: Dims, encoding: Encoding = Steps(), max_distance: int = 8, sharing: Sharing = "head-wise"
     ) -> None:
-        super().__init__(dims, encoding, _Rows(reach), sharing)
+        super().__init__(dims, encoding, _Rows(max_distance), sharing)
 
     def of_pairs(self, positions: Positions) -> Lookup:
         """The steps up and down of each pair."""
@@ -363,24 +323,24 @@ class LowestCommonAncestor(KeyValueTables, name="lowest-common-ancestor"):
         if of_pairs.table.ndim != 2 or of_pairs.table.shape[1] != 2:
             raise PositionError(
                 f"position model {self.name!r} needs two numbers per pair, steps up and down; "
-                f"{self.encodings[0].name!r} gives others"
+                f"{self.encodings[0].name!r} gives others; choose the encoding {Steps.name!r}"
             )
         return of_pairs
 
 
 @dataclass(frozen=True)
 class _Rows:
-    """A row for each number of steps up and down, up to ``reach`` each."""
+    """A row for each number of steps up and down, up to ``max_distance`` each."""
 
-    reach: int
+    max_distance: int
 
     @property
     def size(self) -> int:
-        return (self.reach + 1) ** 2
+        return (self.max_distance + 1) ** 2
 
     def of(self, values: Tensor) -> Tensor:
-        up, down = values.clamp(0, self.reach).unbind(-1)
-        return up * (self.reach + 1) + down
+        up, down = values.clamp(0, self.max_distance).unbind(-1)
+        return up * (self.max_distance + 1) + down
 
 
 _FAR = 10000
@@ -396,12 +356,11 @@ class CodeTransformer(PositionModel, name="code-transformer"):
     which is visible at 10,000; b_r(i, j) is the bin that the distance r of i and j is in, and 10,000 without a path. Of
     each layer are W_r (d, d), c_r (d), u and p_r (h, d_h). (Zuegner et al. 2021, section 3.1, eq. 5 to 8, and their
     code, which this follows where the paper leaves it open: bins of each tree, see :class:`structpe.encodings.Binned`;
-    u and p of each layer.) c_r is the same for all keys, so that the softmax cancels it. The distances are those of
-    their experiments: personalised PageRank, ancestors, siblings, shortest paths and, the context of the title, the
-    sequence. Units of one node, k places apart, have the R of k.
+    u and p of each layer.) c_r is the same for all keys, and the softmax cancels it. The distances are those of their
+    experiments: personalised PageRank, ancestors, siblings, shortest paths and, the context of the title, the sequence.
+    Units of one node, k places apart, have the R of k.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: one number per pair, of each distance.
 
     Raises:
@@ -441,16 +400,15 @@ class CodeTransformer(PositionModel, name="code-transformer"):
         return [of_pairs.map(self._waves) for of_pairs in each]
 
     def terms(self, prepared: list[Lookup], site: Site) -> Terms:
-        keys = [waves.map(self._projection(site.layer, r)) for r, waves in enumerate(prepared)]
-        position = self.position[site.layer] / math.sqrt(self.dims.head)
-        biases = [Lookup((k.table * p).sum(-1), k.rows, k.index) for k, p in zip(keys, position, strict=True)]
-        return Terms(
-            key=tuple(keys), query=(everywhere(self.content[site.layer][None], prepared[0]),), bias=tuple(biases)
+        first = site.layer * len(prepared)
+        projections = self.project[first : first + len(prepared)]
+        keys = tuple(
+            Lookup(linear(waves.table).unflatten(-1, (self.dims.heads, -1)), waves.rows, waves.index)
+            for linear, waves in zip(projections, prepared, strict=True)
         )
-
-    def _projection(self, layer: int, distance: int) -> Callable[[Tensor], Tensor]:
-        linear = self.project[layer * len(self.encodings) + distance]
-        return lambda waves: linear(waves).reshape(len(waves), self.dims.heads, self.dims.head)
+        position = self.position[site.layer] / math.sqrt(self.dims.head)
+        bias = tuple(Lookup((k.table * p).sum(-1), k.rows, k.index) for k, p in zip(keys, position, strict=True))
+        return Terms(key=keys, query=(everywhere(self.content[site.layer][None], prepared[0]),), bias=bias)
 
     def _waves(self, values: Tensor) -> Tensor:
         values = values.double()  # half precision has no 10,000, and is infinite where it should be unreachable

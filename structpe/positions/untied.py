@@ -1,30 +1,38 @@
-"""Absolute positions whose product is a term of its own, separate from that of the content."""
+"""Absolute positions whose product is a term of its own, separate from that of the content: TUPE and DIET-ABS."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from functools import partial
 
 import torch
 from torch import Tensor, nn
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Offset, Order
-from structpe.errors import PositionError
 from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
-from structpe.positions.buckets import Buckets, bucket
+from structpe.positions.buckets import Buckets
 from structpe.positions.checks import of_all_pairs, of_whole, offsets
-from structpe.positions.places import Places, PlacesModel, at_places
+from structpe.positions.places import PlaceRows, PlacesModel, at_places
 from structpe.positions.tables import Rows, Sharing, Table
 from structpe.terms import Factor, Lookup, Projection, Terms
 
 __all__ = [
+    "AbsScalar",
     "DIETAbsolute",
     "DIETAbsoluteLinear",
+    "PlaceProduct",
     "TUPEAbsolute",
+    "TUPEModel",
     "TUPERelative",
     "Untied",
-    "check_layers",
 ]
+
+
+LEARNED = partial(Cells, "A", "MAM", True, True, False)
+"""Absolute, in attention, learned, recurring, bound; takes the formula of parameters."""
+TABLE1 = Cells("B", "MAM", learnable=True, recurring=False, unbound=False, params="2*d*d + t*(d + 2)")
 
 
 class Untied(nn.Module):
@@ -36,16 +44,13 @@ class Untied(nn.Module):
     Args:
         model: name of the position model.
         dims: sizes of the Transformer.
-        length: t_max.
-
-    Raises:
-        PositionError: a length below 1.
+        max_length: t_max.
     """
 
-    def __init__(self, model: str, dims: Dims, length: int) -> None:
+    def __init__(self, model: str, dims: Dims, max_length: int) -> None:
         super().__init__()
-        self.model, self.dims, self.length = model, dims, length
-        self.table = nn.Parameter(torch.randn(length + 1, dims.width) * 0.02)
+        self.model, self.dims, self.max_length = model, dims, max_length
+        self.table = nn.Parameter(torch.randn(max_length + 1, dims.width) * 0.02)
         self.norm = nn.LayerNorm(dims.width)
         self.query = nn.Linear(dims.width, dims.width)
         self.key = nn.Linear(dims.width, dims.width)
@@ -55,7 +60,7 @@ class Untied(nn.Module):
 
     def forward(self, positions: Positions, encoding: Encoding) -> Factor:
         """The bias of a batch, of rank d_h + 2: two more channels are for the first unit."""
-        places = Places.of(self.model, encoding, positions, self.length)
+        places = PlaceRows.of(self.model, encoding, positions, self.max_length)
         normed = self.norm(self.table)
         q, k = (project(normed).unflatten(-1, (self.dims.heads, -1)) for project in (self.query, self.key))
         q = q * (2 * self.dims.head) ** -0.5
@@ -74,18 +79,35 @@ def _with_first(rows: Tensor, others: list[Tensor], first: list[Tensor]) -> Tens
     return torch.cat([special[None], rest])
 
 
-def check_layers(model: str, dims: Dims, layers: int | None) -> int:
-    """How many layers, from the first on, have the bias.
+class TUPEModel(PositionModel):
+    """s_ij = (q_i.k_j + p_i.r_j) / sqrt(2 d_h), with the product p_i.r_j of places of :class:`Untied`.
+
+    Args:
+        encoding: integers 0, 1, ... per unit.
+        max_length: t_max, number of places.
+        layers: how many layers, from the first on, have the terms; None for all.
 
     Raises:
-        PositionError: fewer than 1.
+        PositionError: a batch has a place of ``max_length`` or more.
     """
-    if layers is not None and layers < 1:
-        raise PositionError(f"position model {model!r} acts in 1 layer or more, or in all (None); given {layers}")
-    return dims.layers if layers is None else layers
+
+    def __init__(
+        self, dims: Dims, encodings: Sequence[Encoding], max_length: int, layers: int | None, **sizes: int
+    ) -> None:
+        of_whole(self.name, encodings[0])
+        super().__init__(dims, encodings, t=max_length, **sizes)
+        self.layers = dims.layers if layers is None else layers
+        self.places = Untied(self.name, dims, max_length)
+
+    def prepare(self, positions: Positions) -> Terms:
+        """The terms of a batch, the same for all layers that have them."""
+        return Terms(factors=(self.places(positions, self.encodings[0]),), scale=math.sqrt(0.5))
+
+    def terms(self, prepared: Terms, site: Site) -> Terms:
+        return prepared if site.layer < self.layers else Terms()
 
 
-class TUPEAbsolute(PositionModel, name="tupe-a"):
+class TUPEAbsolute(TUPEModel, name="tupe-a"):
     """Untied absolute positions (Ke, He and Liu 2021, TUPE-A).
 
     s_ij = (q_i.k_j + p_i.r_j) / sqrt(2 d_h),  p_t = U_q n(P[t + 1]) + c_q,  r_s = U_k n(P[s + 1]) + c_k.
@@ -98,40 +120,23 @@ class TUPEAbsolute(PositionModel, name="tupe-a"):
     As in the authors' code, where the survey differs: LayerNorm and biases; the same p_i.r_j in every layer, not the
     first alone, which is ``layers=1``; the two values for ``[CLS]`` are of each head. The score of the units is divided
     by sqrt(2 d_h) too, in the layers that have the term. Entries start from N(0, 0.02).
-
-    Args:
-        dims: sizes of the Transformer.
-        encoding: integers 0, 1, ... per unit.
-        length: t_max, number of places.
-        layers: how many layers, from the first on, have the term; None for all.
-
-    Raises:
-        PositionError: a length or number of layers below 1, or a batch with a place of ``length`` or more.
     """
 
     spec = Spec(
         "ke2021",
         "sequence",
-        Cells("A", "MAM", learnable=True, recurring=True, unbound=False, params="(t + 1)*d + 2*(d*d + d) + 2*d"),
-        table1=Cells("B", "MAM", learnable=True, recurring=False, unbound=False, params="2*d*d + t*(d + 2)"),
+        LEARNED("(t + 1)*d + 2*(d*d + d) + 2*d"),
+        table1=TABLE1,
         note="the row of Table 1 is 'tupe-r'; in the code every layer has the term, with a LayerNorm and biases",
     )
 
-    def __init__(self, dims: Dims, encoding: Encoding = Order(), length: int = 512, layers: int | None = None) -> None:
-        super().__init__(dims, [of_whole(self.name, encoding)], t=length)
-        self.layers = check_layers(self.name, dims, layers)
-        self.places = Untied(self.name, dims, length)
-
-    def prepare(self, positions: Positions) -> Factor:
-        """The term of a batch, the same for all layers."""
-        factor: Factor = self.places(positions, self.encodings[0])
-        return factor
-
-    def terms(self, prepared: Factor, site: Site) -> Terms:
-        return Terms(factors=(prepared,), scale=math.sqrt(0.5)) if site.layer < self.layers else Terms()
+    def __init__(
+        self, dims: Dims, encoding: Encoding = Order(), max_length: int = 512, layers: int | None = None
+    ) -> None:
+        super().__init__(dims, [encoding], max_length, layers)
 
 
-class TUPERelative(PositionModel, name="tupe-r"):
+class TUPERelative(TUPEModel, name="tupe-r"):
     """Untied absolute positions and a bias per bucket of offsets (Ke, He and Liu 2021, TUPE-R).
 
     s_ij = (q_i.k_j + p_i.r_j) / sqrt(2 d_h) + b[bucket(s - t)]:  ``tupe-a``, and a scalar per head and bucket.
@@ -146,24 +151,19 @@ class TUPERelative(PositionModel, name="tupe-r"):
     listed in ``tupe-a``. Pairs without a path and units of one node have their own rows. Entries start from N(0, 0.02).
 
     Args:
-        dims: sizes of the Transformer.
-        encoding: integers 0, 1, ... per unit.
         offset: signed integers per pair.
-        length: t_max, number of places.
-        buckets: B, an even number of 4 or more.
-        farthest: from here on all distances share the last bucket.
-        layers: how many layers, from the first on, have both terms; None for all.
+        num_buckets: B, an even number of 4 or more.
+        max_distance: D, above B/4; from here on all distances share the last bucket.
 
     Raises:
-        PositionError: a length or number of layers below 1, other buckets, or a batch with a place of ``length`` or
-            more.
+        PositionError: other buckets.
     """
 
     spec = Spec(
         "ke2021",
         "sequence",
         Cells("B", "MAM", learnable=True, recurring=True, unbound=False, params="(t + 1)*d + 2*(d*d + d) + 2*d + R*h"),
-        table1=Cells("B", "MAM", learnable=True, recurring=False, unbound=False, params="2*d*d + t*(d + 2)"),
+        table1=TABLE1,
         note="in the code every layer has the term, with a LayerNorm, biases, and buckets in place of offsets",
     )
 
@@ -172,100 +172,127 @@ class TUPERelative(PositionModel, name="tupe-r"):
         dims: Dims,
         encoding: Encoding = Order(),
         offset: Encoding = Offset(),
-        length: int = 512,
-        buckets: int = 32,
-        farthest: int = 128,
+        max_length: int = 512,
+        num_buckets: int = 32,
+        max_distance: int = 128,
         layers: int | None = None,
     ) -> None:
-        each = Buckets(self.name, of_all_pairs(self.name, offset), buckets, farthest, bidirectional=True)
-        rows = Rows(offset, buckets + 1)
-        super().__init__(dims, [of_whole(self.name, encoding), offset], t=length, R=rows.size)
-        self.layers, self.buckets, self.rows = check_layers(self.name, dims, layers), each, rows
-        self.places = Untied(self.name, dims, length)
+        buckets = Buckets(self.name, num_buckets, max_distance, bidirectional=True)
+        rows = Rows(of_all_pairs(self.name, offset), num_buckets + 1, buckets)
+        super().__init__(dims, [encoding, offset], max_length, layers, R=rows.size)
+        self.rows = rows
         self.bias = nn.Parameter(torch.randn(rows.size, dims.heads) * 0.02)
 
-    def prepare(self, positions: Positions) -> tuple[Factor, Lookup]:
-        """Both terms of a batch, the same for all layers."""
-        return self.places(positions, self.encodings[0]), self._of_pairs(positions).map(self.bias.__getitem__).share()
-
-    def terms(self, prepared: tuple[Factor, Lookup], site: Site) -> Terms:
-        factor, bias = prepared
-        return Terms(factors=(factor,), bias=(bias,), scale=math.sqrt(0.5)) if site.layer < self.layers else Terms()
+    def prepare(self, positions: Positions) -> Terms:
+        bias = self._of_pairs(positions).map(self.bias.__getitem__).share()
+        return super().prepare(positions) + Terms(bias=(bias,))
 
     def _of_pairs(self, positions: Positions) -> Lookup:
         """The row of each pair: two more rows than there are values, for the first unit as query and as key."""
-        of_pairs = offsets(self.name, self.encodings[1], positions[self.encodings[1]]).map(self._row)
-        table, rows = of_pairs.table, of_pairs.rows
-        as_key, as_query = table.new_tensor([self.buckets.count]), table.new_tensor([self.buckets.count // 2])
+        encoding, offset = self.encodings
+        of_pairs = offsets(self.name, offset, positions[offset]).map(self.rows.of)
+        table, rows, count = of_pairs.table, of_pairs.rows, self.rows.offsets - 1
+        as_key, as_query = table.new_tensor([count]), table.new_tensor([count // 2])
         own = torch.arange(len(table), len(table) + 2, device=rows.device).expand(len(rows), -1)
-        keys, queries = positions[self.encodings[0]] == 0, positions.queries(self.encodings[0]) == 0
+        keys, queries = positions[encoding] == 0, positions.queries(encoding) == 0
         width = rows.shape[1]
         index = torch.where(keys[:, None, :], width, of_pairs.places())
         index = torch.where(queries[:, :, None], width + 1, index)
         return Lookup(torch.cat([table, as_key, as_query]), torch.cat([rows, own], dim=1), index)
 
-    def _row(self, values: Tensor) -> Tensor:
-        each = self.buckets
-        return self.rows.of(values, lambda r: bucket(r, each.count, each.farthest, bidirectional=True))
+
+class PlaceProduct(PlacesModel):
+    """s_ij += a product of vectors (r) of the places i and j: a :class:`Factor`, which lengthens a head by r channels.
+
+    Args:
+        rank: r; None for the width of a head, as in the paper.
+        sharing: which layers and heads have the same tables; ``none`` is the default of the paper.
+    """
+
+    def __init__(
+        self,
+        dims: Dims,
+        encoding: Encoding = Order(),
+        max_length: int = 512,
+        rank: int | None = None,
+        sharing: Sharing = "none",
+    ) -> None:
+        super().__init__(dims, encoding, max_length)
+        self.rank = dims.head if rank is None else rank
+        self.sizes = {"t": max_length, "r": self.rank, "copies": Table.copies(sharing, dims)}
 
 
-class DIETAbsolute(PlacesModel, name="diet-abs"):
+class AbsScalar(PlaceProduct, name="abs-scalar"):
+    """A product of absolute places in the attention of each head, from one table (Chen et al. 2021, ABS-SCALAR).
+
+    s_ij += P[i] . P[j], outside the scale; P is a learned table (t_max, r) per head and layer.
+
+    (Chen et al. 2021, the first version of their paper, section 2.4, eq. 7; no code by the authors is known.) The term
+    is symmetric: it does not distinguish "ahead" and "behind", and the product of a place with itself is never
+    negative. The published version has two tables instead: ``diet-abs``. The S of eq. 7, the attention among segments,
+    is ``segment-bias``.
+    """
+
+    spec = Spec("chen2021demystifying", "sequence", LEARNED("t*r*copies"))
+
+    def __init__(
+        self,
+        dims: Dims,
+        encoding: Encoding = Order(),
+        max_length: int = 512,
+        rank: int | None = None,
+        sharing: Sharing = "none",
+    ) -> None:
+        super().__init__(dims, encoding, max_length, rank, sharing)
+        self.table = Table(dims, max_length, sharing, self.rank)
+
+    def terms(self, prepared: PlaceRows, site: Site) -> Terms:
+        table = self.table.at(site.layer)
+        left, right = (at_places(table, of, self.dims.heads) for of in (prepared.queries, prepared.keys))
+        return Terms(factors=(Factor(left, right),))
+
+
+class DIETAbsolute(PlaceProduct, name="diet-abs"):
     """A product of absolute places in the attention of each head (Chen et al. 2021, DIET-ABS).
 
     s_ij += P_Q[i] . P_K[j], outside the scale; P_Q and P_K are learned tables (t_max, r) per head and layer.
 
     (Chen et al. 2021, section 3.1, eq. 1; no code by the authors is known.) The rank r is free: at r = t_max any matrix
     of places can be learned, ``diet-rel`` among them. The paper scales q.k by 1/sqrt(d) as printed; as in the BERT that
-    it changes, d is the width of a head here. Its E_S, the attention among segments, is a separate model,
-    ``segment-bias``: DIET-ABS as in eq. 1 is the sum of both.
+    it changes, d is the width of a head here. It recommends ``layer-wise`` sharing. Its E_S, the attention among
+    segments, is a separate model, ``segment-bias``: DIET-ABS as in eq. 1 is the sum of both.
 
-    The term is a :class:`Factor`: it lengthens the head by r channels and needs no matrix of scores. The paper keeps
-    P_Q P_K^T between batches at inference instead; here this is not needed, because rows in reading order are a view of
-    the tables.
-
-    Args:
-        dims: sizes of the Transformer.
-        encoding: integers 0, 1, ... per unit.
-        length: t_max, number of positions.
-        rank: r; None for the width of a head, the paper's default.
-        sharing: ``none`` is the default of the paper, ``layer-wise`` what it recommends.
-
-    Raises:
-        PositionError: a batch has a position of ``length`` or more.
+    The paper keeps P_Q P_K^T between batches at inference; here this is not needed, because rows in reading order are a
+    view of the tables.
     """
 
-    spec = Spec(
-        "chen2021", "sequence", Cells("A", "MAM", learnable=True, recurring=True, unbound=False, params="2*t*r*copies")
-    )
+    spec = Spec("chen2021", "sequence", LEARNED("2*t*r*copies"))
 
     def __init__(
         self,
         dims: Dims,
         encoding: Encoding = Order(),
-        length: int = 512,
+        max_length: int = 512,
         rank: int | None = None,
         sharing: Sharing = "none",
     ) -> None:
-        width = dims.head if rank is None else rank
-        super().__init__(dims, encoding, length, t=length, r=width, copies=Table.copies(sharing, dims))
-        self.queries = Table(dims, length, sharing, width)
-        self.keys = Table(dims, length, sharing, width)
+        super().__init__(dims, encoding, max_length, rank, sharing)
+        self.queries, self.keys = (Table(dims, max_length, sharing, self.rank) for _ in range(2))
 
-    def terms(self, prepared: Places, site: Site) -> Terms:
-        heads = self.dims.heads
-        left = at_places(self.queries.at(site.layer), prepared.queries, heads)
-        right = at_places(self.keys.at(site.layer), prepared.keys, heads)
+    def terms(self, prepared: PlaceRows, site: Site) -> Terms:
+        left = at_places(self.queries.at(site.layer), prepared.queries, self.dims.heads)
+        right = at_places(self.keys.at(site.layer), prepared.keys, self.dims.heads)
         return Terms(factors=(Factor(left, right),))
 
 
-class DIETAbsoluteLinear(PlacesModel, name="diet-abs-lin"):
+class DIETAbsoluteLinear(PlaceProduct, name="diet-abs-lin"):
     """Absolute places in the attention of Linformer (Chen et al. 2021, DIET-ABS-LIN).
 
     s_ic = q_i . k'_c / sqrt(d_h) + P_Q[i] . P_K[c],  o_i = sum_c softmax_c(s_ic) v'_c,  k' = E k,  v' = F v.
 
-    E and F (c, t_max) mix the keys and the values of all places into c of each, so that attention is linear in the
-    number of units (Linformer, Wang et al. 2020); P_Q (t_max, r) is of places, P_K (c, r) of mixtures. (Chen et al.
-    2021, section 3.4, eq. 4, which does not write F; no code by the authors is known.)
+    E and F (c, t_max) mix the keys and the values of all places into c of each: attention is linear in the number of
+    units (Linformer, Wang et al. 2020); P_Q (t_max, r) is of places, P_K (c, r) of mixtures. (Chen et al. 2021, section
+    3.4, eq. 4, which does not write F; no code by the authors is known.)
 
     The paper multiplies hidden vectors by E before it projects them, (E X) W_K. Here the projected keys are mixed,
     which is the same except for the bias of that projection. A unit is mixed by its place, and padding is left out.
@@ -274,51 +301,40 @@ class DIETAbsoluteLinear(PlacesModel, name="diet-abs-lin"):
     sqrt(2 / (c + t_max)), that they start from.
 
     Args:
-        dims: sizes of the Transformer.
-        encoding: integers 0, 1, ... per unit.
-        length: t_max, number of positions.
         mixtures: c; 32 at 128 places and 256 at 512 in the paper.
-        rank: r; None for the width of a head.
         sharing: of P_Q and P_K.
         mixing: which layers and heads have the same E and F.
-
-    Raises:
-        PositionError: the number of mixtures is below 1, or a batch has a position of ``length`` or more.
     """
 
     spec = Spec(
         "chen2021",
         "sequence",
-        Cells("A", "MAM", learnable=True, recurring=True, unbound=False, params="(t + c)*r*copies + 2*c*t*mixers"),
+        LEARNED("(t + c)*r*copies + 2*c*t*mixers"),
     )
 
     def __init__(
         self,
         dims: Dims,
         encoding: Encoding = Order(),
-        length: int = 512,
+        max_length: int = 512,
         mixtures: int = 32,
         rank: int | None = None,
         sharing: Sharing = "none",
         mixing: Sharing = "head-wise",
     ) -> None:
-        width = dims.head if rank is None else rank
-        copies, mixers = Table.copies(sharing, dims), Table.copies(mixing, dims)
-        super().__init__(dims, encoding, length, t=length, c=mixtures, r=width, copies=copies, mixers=mixers)
-        self.queries = Table(dims, length, sharing, width)
-        self.keys = Table(dims, mixtures, sharing, width)
-        glorot = math.sqrt(2 / (mixtures + length))
-        self.of_keys = Table(dims, length, mixing, mixtures, std=glorot)
-        self.of_values = Table(dims, length, mixing, mixtures, std=glorot)
+        super().__init__(dims, encoding, max_length, rank, sharing)
+        self.sizes |= {"c": mixtures, "mixers": Table.copies(mixing, dims)}
+        self.queries = Table(dims, max_length, sharing, self.rank)
+        self.keys = Table(dims, mixtures, sharing, self.rank)
+        glorot = math.sqrt(2 / (mixtures + max_length))
+        self.of_keys, self.of_values = (Table(dims, max_length, mixing, mixtures, std=glorot) for _ in range(2))
 
-    def terms(self, prepared: Places, site: Site) -> Terms:
+    def terms(self, prepared: PlaceRows, site: Site) -> Terms:
         heads = self.dims.heads
         left = at_places(self.queries.at(site.layer), prepared.queries, heads)
         right = at_places(self.keys.at(site.layer), slice(None), heads)
-        mixers = (at_places(of.at(site.layer), prepared.keys, heads) for of in (self.of_keys, self.of_values))
-        return Terms(
-            factors=(Factor(left, right),), projection=Projection(*(mixer.transpose(-1, -2) for mixer in mixers))
-        )
+        mixers = (at_places(of.at(site.layer), prepared.keys, heads).mT for of in (self.of_keys, self.of_values))
+        return Terms(factors=(Factor(left, right),), projection=Projection(*mixers))
 
     @property
     def causal(self) -> bool:

@@ -1,8 +1,9 @@
-"""Random walks, diffusion and other real values of a graph."""
+"""Random walks, diffusion and other real values of a graph.
+
+A model raises a :class:`PositionError` for an encoding that does not give a vector per unit, or what it needs per pair.
+"""
 
 from __future__ import annotations
-
-from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
@@ -13,63 +14,51 @@ from structpe.encodings.motifs import Motifs
 from structpe.encodings.walks import RRWP, RandomWalk, WalkKernel
 from structpe.errors import PositionError
 from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
-from structpe.positions.checks import holds, of_all_pairs, of_arity, offsets, width_of
+from structpe.positions.checks import holds, of_all_pairs, offsets, width_of
 from structpe.positions.networks import (
     BatchNorm,
     GaussianNetwork,
     concatenated,
     count_perceptron,
+    pair_vector_width,
     perceptron,
     position_width,
+    rectified,
 )
+from structpe.positions.spectra import learned_cells
 from structpe.positions.tables import PairNetwork
-from structpe.structure import path
 from structpe.terms import Lookup, Terms
 
-__all__ = [
-    "CELLS",
-    "GKAT",
-    "RWSE",
-    "ElectrostaticSE",
-    "HeatKernelSE",
-    "MLPBias",
-    "MoSE",
-    "RBFBias",
-    "RandomWalkBias",
-    "StructuralEncoding",
-]
-
-
-_PARAMS = "2*k + (k*p + p if m == 0 else k*p + p if m == 1 else (k + 1)*2*p + (m - 2)*(2*p + 1)*2*p + (2*p + 1)*p)"
-"""Formula of the number of parameters."""
-CELLS = Cells("A", "APE", learnable=True, recurring=False, unbound=True, params=_PARAMS)
-
-FARTHEST = 5.0
-"""How many standard deviations from its mean a statistic may be."""
+__all__ = ["GKAT", "RWSE", "ElectrostaticSE", "HeatKernelSE", "MLPBias", "MoSE", "RBFBias", "RandomWalkBias"]
 
 
 class StructuralEncoding(PositionModel):
     """cat[x_u, f(norm(s_u))]: a vector of statistics, normalised and embedded in p channels next to the content.
 
-    What norm gives is kept between -5 and 5, which the authors' code does not do. A statistic that is nearly constant
-    in training, such as the walks of three steps where triangles are rare, is else 40 deviations away in the first
-    triangle, and so is what a model predicts.
+    What norm gives is kept between -5 and 5, which the authors' code does not do. Without that, a statistic that is
+    nearly constant in training, such as the walks of three steps where triangles are rare, is 40 deviations away in the
+    first triangle, and so is what a model predicts.
 
     Args:
-        dims: sizes of the Transformer.
-        encoding: s (k), a vector per unit.
-        width: p; None for a quarter of the model's width.
+        encoding: s (k), a vector of statistics per unit.
+        width: p, how many of the d channels are the second part; None for a quarter of them.
         layers: of f; 0 for one linear map, as GraphGPS's ``linear``; m for m of them, each followed by a rectifier, the
             inner ones of width 2p, as its ``mlp``.
+
+    Raises:
+        PositionError: p leaves no channels for content.
     """
+
+    cells = learned_cells(
+        "2*k + (k*p + p if m == 0 else k*p + p if m == 1 else (k + 1)*2*p + (m - 2)*(2*p + 1)*2*p + (2*p + 1)*p)"
+    )
 
     def __init__(self, dims: Dims, encoding: Encoding, width: int | None, layers: int) -> None:
         k, p = width_of(self.name, encoding), position_width(self.name, width or max(dims.width // 4, 1), dims.width)
         super().__init__(dims, [encoding], k=k, p=p, m=layers)
         self.norm = BatchNorm(k)
-        widths = [k, *[2 * p] * (layers - 1), p]
-        each = [nn.Sequential(nn.Linear(a, b), nn.ReLU()) for a, b in pairwise(widths)]
-        self.embed = nn.Sequential(*each) if layers else nn.Linear(k, p)
+        network = rectified(k, p, layers)
+        self.embed = network if layers else nn.Linear(k, p)
 
     def prepare(self, positions: Positions) -> Tensor:
         """(b, n, p) the embedded statistics of the queries."""
@@ -77,8 +66,7 @@ class StructuralEncoding(PositionModel):
         here = statistics.new_ones(statistics.shape[:2], dtype=torch.bool)
         # Queries are the last units of all.
         present = here if positions.present is None else positions.present[:, -here.shape[1] :]
-        normed = self.norm(statistics, present).clamp(-FARTHEST, FARTHEST)
-        embedded: Tensor = self.embed(normed)
+        embedded: Tensor = self.embed(self.norm(statistics, present).clamp(-5, 5))
         return embedded
 
     def inputs(self, x: Tensor, prepared: Tensor) -> Tensor:
@@ -91,25 +79,16 @@ class RWSE(StructuralEncoding, name="rwse"):
     cat[x_u, f(norm([(P)_uu, ..., (P^k)_uu]))],  P = D^-1 A, p of the d channels of the input being the second part.
 
     f is linear, or has ``layers`` layers with rectifiers (inner width 2p); norm is batch normalisation, over the real
-    units, kept between -5 and 5, which the code does not do: a rare ring is else tens of deviations away. (GraphGPS,
-    its encoder of node statistics; after RWPE of Dwivedi et al. 2022, section 3.) Authors choose k and p per data set,
-    20 and 28 of 64 for ZINC. x is the content in the other d - p channels: the last p channels of the input of the
-    layers are overwritten.
+    units, kept between -5 and 5, unlike in the code, where a rare ring is tens of deviations away. (GraphGPS, its
+    encoder of node statistics; after RWPE of Dwivedi et al. 2022, section 3.) Authors choose k and p per data set, 20
+    and 28 of 64 for ZINC. x is the content in the other d - p channels: the last p channels of the input of the layers
+    are overwritten.
 
     Walks ignore the direction of edges by default; the code follows it, and its data sets have each edge in both
     directions. With directions, a directed acyclic graph has only zeros.
-
-    Args:
-        dims: sizes of the Transformer.
-        encoding: a vector of k statistics per unit.
-        width: p; None for a quarter of the model's width.
-        layers: of f; 0 for a linear map without a rectifier.
-
-    Raises:
-        PositionError: the encoding gives a single number per unit, or p leaves no channels for content.
     """
 
-    spec = Spec("rampasek2022", "graph", CELLS)
+    spec = Spec("rampasek2022", "graph", StructuralEncoding.cells)
 
     def __init__(
         self, dims: Dims, encoding: Encoding = RandomWalk(undirected=True), width: int | None = None, layers: int = 0
@@ -123,18 +102,9 @@ class HeatKernelSE(StructuralEncoding, name="heat-kernel"):
     cat[x_u, f(norm([h_u(t) for each time t]))]: HKdiagSE of GraphGPS. All else is as in ``rwse``.
 
     h_u(t) sums exp(-t lambda) v_u^2 over the eigenpairs of D - A, the eigenvalue 0 left out as in the code.
-
-    Args:
-        dims: sizes of the Transformer.
-        encoding: a vector of k statistics per unit.
-        width: p, how many of the d channels are the second part; None for a quarter of them.
-        layers: of f; 0 for a linear map without a rectifier.
-
-    Raises:
-        PositionError: the encoding gives a single number per unit, or p leaves no channels for content.
     """
 
-    spec = Spec("rampasek2022", "graph", CELLS)
+    spec = Spec("rampasek2022", "graph", StructuralEncoding.cells)
 
     def __init__(
         self, dims: Dims, encoding: Encoding = HeatKernel(), width: int | None = None, layers: int = 0
@@ -149,18 +119,9 @@ class ElectrostaticSE(StructuralEncoding, name="electrostatic"):
 
     s_u are ten statistics of the potentials G_ij - G_jj, G being the pseudo-inverse of D - A; one of them is there
     twice, as in the code.
-
-    Args:
-        dims: sizes of the Transformer.
-        encoding: a vector of k statistics per unit.
-        width: p, how many of the d channels are the second part; None for a quarter of them.
-        layers: of f; 0 for a linear map without a rectifier.
-
-    Raises:
-        PositionError: the encoding gives a single number per unit, or p leaves no channels for content.
     """
 
-    spec = Spec("rampasek2022", "graph", CELLS)
+    spec = Spec("rampasek2022", "graph", StructuralEncoding.cells)
 
     def __init__(
         self, dims: Dims, encoding: Encoding = Electrostatic(), width: int | None = None, layers: int = 0
@@ -178,21 +139,17 @@ class MoSE(StructuralEncoding, name="mose"):
     choose the motifs for each data set: for ZINC all images of cycles of seven and eight vertices, for others all
     graphs of up to five vertices and a cycle of six. Here they are cycles of three to eight, and two triangles with an
     edge in common.
-
-    Args:
-        dims: sizes of the Transformer.
-        encoding: a vector of k counts per unit.
-        width: p, how many of the d channels are the second part; None for a quarter of them.
-        layers: of f; 0 for a linear map without a rectifier.
-
-    Raises:
-        PositionError: the encoding gives a single number per unit, or p leaves no channels for content.
     """
 
-    spec = Spec("bao2025", "graph", CELLS)
+    spec = Spec("bao2025", "graph", StructuralEncoding.cells)
 
     def __init__(self, dims: Dims, encoding: Encoding = Motifs(), width: int | None = None, layers: int = 0) -> None:
         super().__init__(dims, encoding, width, layers)
+
+
+def _network_cells(params: str, unbound: bool) -> Cells:
+    """The row of Table 1 of a bias that a network computes for each pair."""
+    return Cells("R", "MAM", learnable=True, recurring=True, unbound=unbound, params=params)
 
 
 class RandomWalkBias(PositionModel, name="random-walk-bias"):
@@ -206,30 +163,21 @@ class RandomWalkBias(PositionModel, name="random-walk-bias"):
     authors do not have it as a separate model.) The network runs once per distinct P_ij.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: a vector per pair.
         hidden: w.
-
-    Raises:
-        PositionError: the encoding gives no vector per pair.
     """
 
     spec = Spec(
         "ma2023",
         "graph",
-        Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params=count_perceptron("K", "w", "h")),
+        _network_cells(count_perceptron("K", "w", "h"), unbound=False),
         note="relative along directed edges; where walks turn back at the ends of a text, text in front changes them",
     )
 
     def __init__(self, dims: Dims, encoding: Encoding = RRWP(), hidden: int = 32) -> None:
-        shape = of_arity(self.name, encoding, 2).one(path(["a", "b"])).values.shape
-        if len(shape) != 2:
-            raise PositionError(
-                f"position model {self.name!r} needs a vector per pair of units (rrwp, ...); {encoding.name!r} gives "
-                f"one number"
-            )
-        super().__init__(dims, [encoding], K=shape[1], w=hidden)
-        self.of_walks = perceptron([shape[1], hidden, dims.heads])
+        width = pair_vector_width(self.name, encoding)
+        super().__init__(dims, [encoding], K=width, w=hidden)
+        self.of_walks = perceptron([width, hidden, dims.heads])
 
     def prepare(self, positions: Positions) -> Terms:
         """The same for all layers."""
@@ -251,11 +199,10 @@ class GKAT(PositionModel, name="gkat"):
     denominator of their code is 1e-19 larger.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: a number of 0 or more per pair.
 
     Raises:
-        PositionError: the encoding has a negative value, or no single number per pair.
+        PositionError: the encoding has a negative value.
     """
 
     spec = Spec(
@@ -276,11 +223,8 @@ class GKAT(PositionModel, name="gkat"):
                 f"position model 'gkat' needs a kernel of 0 or more; {self.encodings[0].name!r} gives "
                 f"{float(kernel.table.min()):g}"
             )
-        table = kernel.table[:, None]
-        logarithm = table.where(table > 0, 1).log()
-        return Terms(
-            bias=(kernel.map(lambda _: logarithm),), mask=(kernel.map(lambda values: values > 0).dense()[:, None],)
-        )
+        bias = kernel.map(lambda values: values.where(values > 0, 1).log()[:, None])  # what is 0 is masked instead
+        return Terms(bias=(bias,), mask=(kernel.map(lambda values: values > 0).dense()[:, None],))
 
     def terms(self, prepared: Terms, site: Site) -> Terms:
         return prepared
@@ -296,23 +240,15 @@ class MLPBias(PairNetwork, name="mlp-bias"):
     numbers as with a table, which it continues beyond the largest. (After Zhang et al. 2023, section 4, whose bias is
     "a function of the distance"; their code has Gaussians in front, ``rbf-bias``.)
 
-    z has one more channel if there may be pairs without a path: 1 for these, whose numbers are 0, and 0 for others.
-    Units of one node that are k places apart have k, if the encoding tells them apart.
+    If there may be pairs without a path, z has one more channel: 1 for these, whose numbers are 0, and 0 for others.
+    Units of one node that are k places apart have k, if the encoding distinguishes them.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: a number or a vector per pair.
         hidden: w.
-
-    Raises:
-        PositionError: the encoding is of single units or listed pairs, or gives sequences.
     """
 
-    spec = Spec(
-        "zhang2023",
-        "graph",
-        Cells("R", "MAM", learnable=True, recurring=True, unbound=True, params=count_perceptron("K", "w", "h")),
-    )
+    spec = Spec("zhang2023", "graph", _network_cells(count_perceptron("K", "w", "h"), unbound=True))
 
     def __init__(self, dims: Dims, encoding: Encoding = Resistance(), hidden: int = 32) -> None:
         super().__init__(dims, encoding, vectors=True, w=hidden)
@@ -335,29 +271,14 @@ class RBFBias(PairNetwork, name="rbf-bias"):
     by.
 
     Pairs without a path have g = 0, and a row of W_1 of their own, if the encoding may have such pairs. Units of one
-    node that are k places apart have x = k, if the encoding tells them apart.
+    node that are k places apart have x = k, if the encoding distinguishes them.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: one number per pair.
         kernels: K, 128 in the code.
-
-    Raises:
-        PositionError: the encoding does not give one number for each pair.
     """
 
-    spec = Spec(
-        "zhang2023",
-        "graph",
-        Cells(
-            "R",
-            "MAM",
-            learnable=True,
-            recurring=True,
-            unbound=False,
-            params=GaussianNetwork.count("G", "(K - 1)", "h"),
-        ),
-    )
+    spec = Spec("zhang2023", "graph", _network_cells(GaussianNetwork.count("G", "(K - 1)", "h"), unbound=False))
 
     def __init__(self, dims: Dims, encoding: Encoding = Resistance(), kernels: int = 32) -> None:
         super().__init__(dims, encoding, vectors=False, G=kernels)

@@ -14,18 +14,11 @@ from structpe.encodings.expander import Expander
 from structpe.encodings.order import Order, Window
 from structpe.positions import Block, Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.positions.block import allowed, softmax, without_heads
-from structpe.positions.checks import clipped, numbers, of_arity, of_listed_pairs
-from structpe.positions.places import check_shape, counts
+from structpe.positions.checks import clipped, of_arity, of_listed_pairs
+from structpe.positions.places import UnitModel, check_shape, counts
 from structpe.terms import SparsePairs, Terms
 
-__all__ = [
-    "DiSAN",
-    "DiSANBlock",
-    "Exphormer",
-    "SlidingWindow",
-    "SwinWindows",
-    "visible",
-]
+__all__ = ["DiSAN", "DiSANBlock", "Exphormer", "SlidingWindow", "SwinWindows", "visible"]
 
 
 def visible(direction: str, queries: Tensor, keys: Tensor) -> Tensor:
@@ -46,8 +39,7 @@ class SlidingWindow(PositionModel, name="sliding-window"):
     distinguished from another: add a model that does.
 
     Args:
-        dims: sizes of the Transformer.
-        encoding: which pairs attend; r is its ``max_distance``. Any other encoding of sparse pairs can be used.
+        encoding: which pairs attend; r is its ``reach``. Any other encoding of sparse pairs can be used.
 
     Raises:
         PositionError: the encoding does not list pairs.
@@ -78,7 +70,6 @@ class SwinWindows(PositionModel, name="swin-windows"):
     everywhere.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: per unit and axis (count, count of the line).
         window: (H, W).
 
@@ -116,7 +107,7 @@ class SwinWindows(PositionModel, name="swin-windows"):
         return (place - 1 - shift).div(length, rounding_mode="floor")
 
 
-class DiSAN(PositionModel, name="disan"):
+class DiSAN(UnitModel, name="disan"):
     """Directional masks: heads that attend only backwards or only forwards (Shen et al. 2018, DiSAN).
 
     Key s attends for query t only where s < t (``forward``), s > t (``backward``), or s != t (``diagonal``).
@@ -130,12 +121,7 @@ class DiSAN(PositionModel, name="disan"):
     1 marks them unbound, since they have no table; but they only distinguish before and after.
 
     Args:
-        dims: sizes of the Transformer.
-        encoding: one number per unit.
         direction: which keys the heads attend to.
-
-    Raises:
-        PositionError: the encoding gives a vector per unit.
     """
 
     spec = Spec(
@@ -152,13 +138,12 @@ class DiSAN(PositionModel, name="disan"):
         encoding: Encoding = Order(),
         direction: Literal["both", "forward", "backward", "diagonal"] = "both",
     ) -> None:
-        super().__init__(dims, [of_arity(self.name, encoding, 1)])
+        super().__init__(dims, encoding)
         self.direction = direction
 
     def prepare(self, positions: Positions) -> Terms:
         """The terms of every layer."""
-        (encoding,) = self.encodings
-        places = positions.queries(encoding), numbers(self.name, encoding, positions[encoding])
+        places = self.places(positions)
         if self.direction != "both":
             return Terms(mask=(visible(self.direction, *places)[:, None],))
         back, ahead = (visible(direction, *places) for direction in ("forward", "backward"))
@@ -183,7 +168,6 @@ class Exphormer(PositionModel, name="exphormer"):
     :func:`structpe.transforms.nodes.with_virtual_node`, with the embedding of their text.
 
     Args:
-        dims: sizes of the Transformer.
         encoding: the listed pairs and their types.
         width: w; None for d, as in the code.
     """
@@ -201,74 +185,18 @@ class Exphormer(PositionModel, name="exphormer"):
         self.types = nn.Parameter(torch.randn(encoding.size, width))
         self.weigh = nn.ModuleList(nn.Linear(width, dims.width, bias=False) for _ in range(dims.layers))
 
-    def prepare(self, positions: Positions) -> SparsePairs:
-        """The pairs with the types that occur."""
-        listed: SparsePairs = positions[self.encodings[0]]
-        return listed
+    def terms(self, prepared: Positions, site: Site) -> Terms:
+        listed: SparsePairs = prepared[self.encodings[0]]
 
-    def terms(self, prepared: SparsePairs, site: Site) -> Terms:
         def weights(types: Tensor) -> Tensor:
             of_types: Tensor = self.weigh[site.layer](self.types[types])
             return of_types.view(len(types), self.dims.heads, self.dims.head) - 1  # the product is added to q.k
 
-        return Terms(product=(prepared.map(weights),), act=clipped, pairs=(prepared.pairs,))
-
-
-class DiSANBlock(Block, name="disan-block"):
-    """Directional self-attention with a weight per channel (Shen et al. 2018, DiSAN).
-
-    o_i = g_i h_i + (1 - g_i) sum_j softmax_j(5 tanh((W_1 h_j + W_2 h_i + b) / 5)) h_j, a softmax for each channel.
-
-    h = elu(W x + c) (b, n, d); g_i = sigmoid(W_h h_i + b_h + W_s s_i + b_s + b_o), s_i being that sum. Keys are those
-    before the query (``forward``), after it (``backward``), or all but itself (``diagonal``); without such keys, s_i =
-    0. W, W_1, W_2, W_h, W_s are (d, d), all else (d), of each layer. (Shen et al. 2018, sections 3.2 and 4.1; the
-    authors' code, which has the biases b_h and b_s in addition to b_o.)
-
-    There are no heads. DiSAN concatenates a forward and a backward one, and pools the result into one vector: neither
-    fits a layer whose output is as wide as its input. Memory grows with n^2 d. Dropout of the code is left to layers.
-
-    Args:
-        dims: sizes of the Transformer.
-        encoding: one number per unit: its place, its depth in a tree, ...
-        direction: which keys units attend to.
-
-    Raises:
-        PositionError: the encoding gives a vector per unit.
-        UnsupportedTerm: something else than which pairs attend is to act on attention, or that differs by head.
-    """
-
-    heads = False
-    drops = True
-    spec = Spec(
-        "shen2018",
-        "sequence",
-        Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="(5*d*d + 5*d)*l"),
-        note="a block counts its projections; its masks are its only position information",
-    )
-
-    def __init__(
-        self,
-        dims: Dims,
-        encoding: Encoding = Order(),
-        direction: Literal["forward", "backward", "diagonal"] = "forward",
-    ) -> None:
-        super().__init__(dims, [of_arity(self.name, encoding, 1)])
-        self.direction = direction
-        self.attentions = nn.ModuleList(_Attention(dims.width) for _ in range(dims.layers))
-
-    def prepare(self, positions: Positions) -> Tensor:
-        """(b, n, n) which keys are in the direction."""
-        (encoding,) = self.encodings
-        places = numbers(self.name, encoding, positions[encoding])
-        return visible(self.direction, places, places)
-
-    def attend(self, x: Tensor, prepared: Tensor, site: Site, terms: Terms) -> tuple[Tensor, Any]:
-        among = without_heads(self.name, allowed(self.name, terms, x))
-        return self.attentions[site.layer](x, prepared & among, site.dropout), prepared
+        return Terms(product=(listed.map(weights),), act=clipped, pairs=(listed.pairs,))
 
 
 class _Attention(nn.Module):
-    """One layer of it."""
+    """One layer of :class:`DiSANBlock`."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -289,3 +217,52 @@ class _Attention(nn.Module):
         g = torch.sigmoid(self.gate_hidden(h) + self.gate_sum(s) + self.gate_bias)
         out: Tensor = g * h + (1 - g) * s
         return out
+
+
+class DiSANBlock(Block, UnitModel, name="disan-block"):
+    """Directional self-attention with a weight per channel (Shen et al. 2018, DiSAN).
+
+    o_i = g_i h_i + (1 - g_i) sum_j softmax_j(5 tanh((W_1 h_j + W_2 h_i + b) / 5)) h_j, a softmax for each channel.
+
+    h = elu(W x + c) (b, n, d); g_i = sigmoid(W_h h_i + b_h + W_s s_i + b_s + b_o), s_i being that sum. Keys are those
+    before the query (``forward``), after it (``backward``), or all but itself (``diagonal``); without such keys, s_i =
+    0. W, W_1, W_2, W_h, W_s are (d, d), all else (d), of each layer. (Shen et al. 2018, sections 3.2 and 4.1; the
+    authors' code, which has the biases b_h and b_s in addition to b_o.)
+
+    There are no heads. DiSAN concatenates a forward and a backward one, and pools the result into one vector: neither
+    fits a layer whose output is as wide as its input. Memory grows with n^2 d. Dropout of the code is left to layers.
+
+    Args:
+        direction: which keys units attend to.
+
+    Raises:
+        UnsupportedTerm: which pairs attend differs by head.
+    """
+
+    heads = False
+    drops = True
+    spec = Spec(
+        "shen2018",
+        "sequence",
+        Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="(5*d*d + 5*d)*l"),
+        note="a block counts its projections; its masks are its only position information",
+    )
+
+    def __init__(
+        self,
+        dims: Dims,
+        encoding: Encoding = Order(),
+        direction: Literal["forward", "backward", "diagonal"] = "forward",
+    ) -> None:
+        super().__init__(dims, encoding)
+        self.direction = direction
+        self.attentions = nn.ModuleList(_Attention(dims.width) for _ in range(dims.layers))
+
+    def prepare(self, positions: Positions) -> Tensor:
+        """(b, n, n) which keys are in the direction."""
+        _, places = self.places(positions)
+        return visible(self.direction, places, places)
+
+    def attend(self, x: Tensor, prepared: Tensor, site: Site, terms: Terms) -> tuple[Tensor, Any]:
+        among = without_heads(self.name, allowed(self.name, terms, x))
+        return self.attentions[site.layer](x, prepared & among, site.dropout), prepared

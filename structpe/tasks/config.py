@@ -1,18 +1,35 @@
-"""Configurations: frozen dataclasses from YAML files and overrides, checked in full before anything runs."""
+"""What configurations share: their fields, positions and encodings, formats, and what reads them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
+from structpe.encodings.base import Encoding
 from structpe.errors import ConfigError, located
 from structpe.plain import from_yaml, to_yaml
 from structpe.plain.typed import Builder
 from structpe.plain.yaml import LONGEST
+from structpe.positions import Dims, PositionModel, Sum
+from structpe.positions.build import Config, build, describe
+from structpe.structure import Structure
 
-__all__ = ["check_folder", "differences", "load", "load_kind", "make", "save", "to_dict"]
+__all__ = [
+    "NO_READER",
+    "Reads",
+    "check_folder",
+    "differences",
+    "fitted",
+    "listed",
+    "load",
+    "load_kind",
+    "make",
+    "save",
+    "to_dict",
+]
+
 
 T = TypeVar("T")
 
@@ -132,3 +149,98 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _plain(each) for key, each in value.items()}
     return [_plain(each) for each in value] if isinstance(value, (list, tuple)) else value
+
+
+def listed(given: T | Iterable[T], kinds: tuple[type[T], ...], wrong: str, hint: str, none: str) -> list[T]:
+    """One object or several as a list.
+
+    Args:
+        given: what was given.
+        kinds: the classes of the objects.
+        wrong: for the error about an object of another class, what is taken.
+        hint: for the same, what to do.
+        none: the error if there is no object.
+
+    Raises:
+        ConfigError: there is none, or one of another class.
+    """
+    several: Any = [given] if isinstance(given, kinds) or not isinstance(given, Iterable) else given
+    each = list(several)
+    if not each:
+        raise ConfigError(none)
+    for one in each:
+        if not isinstance(one, kinds):
+            raise ConfigError(f"{wrong}, and {type(one).__name__} is not one; {hint}")
+    return each
+
+
+def fitted(config: Config, dims: Dims, structures: Callable[[], Sequence[Structure]]) -> Any:
+    """The description of a position model with what its encodings learn of the training structures, such as labels.
+
+    Args:
+        config: what a person wrote.
+        dims: sizes of the Transformer.
+        structures: called only where an encoding has something to learn.
+
+    Raises:
+        PositionError: there is no such model, encoding or option.
+    """
+    model = build(config, dims)
+    if all(type(encoding).fit is Encoding.fit for encoding in model.encodings):
+        return describe(model)
+    return describe(_fit(model, structures()))
+
+
+def _fit(model: PositionModel, structures: Sequence[Structure]) -> PositionModel:
+    if isinstance(model, Sum):
+        return Sum(model.dims, [_fit(each, structures) for each in model], model.layers)
+    return type(model)(model.dims, **{name: _fit_option(value, structures) for name, value in model.options().items()})
+
+
+def _fit_option(value: Any, structures: Sequence[Structure]) -> Any:
+    if isinstance(value, tuple):
+        return tuple(_fit_option(each, structures) for each in value)
+    return value.fit(structures) if isinstance(value, Encoding) else value
+
+
+NO_READER = (
+    "the run has no reader of its own, as its training files are of several formats, or gone; say what the new file is "
+    "by --reader, or give the items of structpe.read(FILE, reader=...)"
+)
+
+
+class Reads(NamedTuple):
+    """How a run reads files.
+
+    Attributes:
+        reader: name of the reader; None if it has none, or several.
+        options: options of the reader.
+        on_error: what to do with bad items.
+        by_suffix: whether a file may be read by its suffix if there is no reader.
+    """
+
+    reader: str | None
+    options: Mapping[str, Any]
+    on_error: Literal["raise", "skip"] = "raise"
+    by_suffix: bool = False
+
+    def but(
+        self,
+        reader: str | None = None,
+        options: Mapping[str, Any] | None = None,
+        on_error: Literal["raise", "skip"] | None = None,
+    ) -> Reads:
+        """The same, except for what is given.
+
+        Args:
+            reader: name of a reader. Options of the run are those of its own reader only.
+            options: options of the reader.
+            on_error: what to do with bad items.
+
+        Raises:
+            ConfigError: no reader is given, and the run has none.
+        """
+        if reader is None and self.reader is None and not self.by_suffix:
+            raise ConfigError(NO_READER)
+        kept = self.options if reader in (None, self.reader) else {}
+        return Reads(reader or self.reader, {**kept, **(options or {})}, on_error or self.on_error, self.by_suffix)

@@ -9,17 +9,17 @@ import numpy as np
 import torch
 
 from structpe.data.batch import Batch
-from structpe.data.encode import encode
 from structpe.data.features import Categories
 from structpe.encodings import Depth, Order, UndirectedDistance
 from structpe.formats import tree
 from structpe.nn.graph_model import GraphModel, GraphModelConfig
 from structpe.positions import build
+from structpe.positions.batch import encode
 from structpe.positions.build import Config
 from structpe.structure import Structure
 
 if TYPE_CHECKING:
-    from structpe.tasks.graph_to_text.generate import Generated
+    from structpe.tasks.graph_to_text.generator import Generated
 
 __all__ = ["SENTENCE", "error_after", "positions", "written"]
 
@@ -84,8 +84,8 @@ def written(steps: int, out: Path) -> tuple[list[Generated], int]:
     from structpe.datasets.samples import sample
     from structpe.tasks.config import make
     from structpe.tasks.graph_to_text.config import GraphToTextConfig
-    from structpe.tasks.graph_to_text.generate import generate
     from structpe.tasks.runs import train
+    from structpe.tasks.runs.text import generate
 
     files = {part: str(sample(f"kg_sample/{part}.xml")) for part in ("train", "dev", "test")}
     layers = {"encoder_layers": 1, "decoder_layers": 1, "message_passing": "gine", "copy_units": True}

@@ -87,9 +87,9 @@ def _found(model: nn.Module, run: Callable[[], Any]) -> list[Served]:
 
 
 def _of_texts(config: Any) -> tuple[nn.Module, Callable[[], Any]]:
-    from structpe.tasks.graph_to_text.source import read_split
+    from structpe.tasks.graph_to_text.generator import read_split
     from structpe.tasks.runs import run_of
-    from structpe.tasks.runs.graph_to_text import GraphToTextRun, Splits
+    from structpe.tasks.runs.text import GraphToTextRun, Splits
 
     run = run_of(config)
     if not isinstance(run, GraphToTextRun):
@@ -109,8 +109,8 @@ def _of_texts(config: Any) -> tuple[nn.Module, Callable[[], Any]]:
 def _of_benchmark(config: Any) -> tuple[nn.Module, Callable[[], Any]]:
     from structpe.data.batch import Example, collate
     from structpe.datasets import load
-    from structpe.tasks.positions import fitted
-    from structpe.tasks.prediction.signature import Signature
+    from structpe.tasks.config import fitted
+    from structpe.tasks.prediction.predictor import Signature
     from structpe.tasks.runs.prediction import Learned, PredictionRun
 
     benchmark = load(config.data.name, config.data.folder, **config.data.options)

@@ -84,7 +84,7 @@ def levi(structure: Structure) -> Structure:
     If there is an order, the nodes keep it, and each relation is read right before the node that it introduces. A
     relation to a node that is introduced by another one (a re-entrancy) is read right after its own node.
     So the units in their order read like the linearised graph, but a re-entrant node is read once, where
-    :func:`structpe.transforms.linearise.linearise` repeats it.
+    :func:`structpe.transforms.texts.linearise` repeats it.
 
     Raises:
         StructureError: edges have no relations, or units are already split; split after this.
@@ -207,7 +207,7 @@ def with_virtual_node(structure: Structure, label: str = "[GRAPH]") -> Structure
 def with_class_token(structure: Structure, label: str = "[CLS]") -> Structure:
     """The structure with one more node in front, read first: a class token, as in Vision Transformers.
 
-    It is a virtual node (:func:`structpe.transforms.virtual.with_virtual_node`). If the others have coordinates, its
+    It is a virtual node (:func:`structpe.transforms.nodes.with_virtual_node`). If the others have coordinates, its
     coordinates are -1: it has no place in the grid.
 
     Raises:

@@ -11,11 +11,11 @@ import torch
 from structpe.adapters.dgl import AddEncoding, positions
 from structpe.adapters.pytorch import additive_masks
 from structpe.attention import attend
-from structpe.data.encode import encode
 from structpe.encodings import ENCODINGS
 from structpe.errors import EncodingError, MissingExtra
 from structpe.formats import as_structure, convert, import_dgl
 from structpe.positions import Dims, Site, build
+from structpe.positions.batch import encode
 from structpe.terms import Lookup, SparsePairs, Terms
 from tests.adapters.test_pyg import NAMES, graphs
 

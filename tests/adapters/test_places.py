@@ -8,13 +8,13 @@ import pytest
 import torch
 import transformers as hf
 
-from structpe.adapters._masks import added
-from structpe.adapters._places import NONE, Places
+from structpe.adapters._passes import added
+from structpe.adapters._tokens import NONE, Places
 from structpe.adapters.transformers import TokenPositions, dims, inject
 from structpe.attention import attend
-from structpe.data.encode import encode
 from structpe.errors import PositionError
 from structpe.positions import Dims, PositionModel, Site, build
+from structpe.positions.batch import encode
 from structpe.structure import path
 from structpe.terms import Factor, Lookup, Terms
 from tests.adapters.models import HEADS, LAYERS, logits, small, texts

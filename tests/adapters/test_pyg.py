@@ -22,11 +22,11 @@ from torch_geometric.utils import to_dense_batch
 
 from structpe import attend
 from structpe.adapters.pyg import AddEncoding, inject, positions
-from structpe.data.encode import encode
 from structpe.encodings import ENCODINGS, Encoding
 from structpe.errors import EncodingError, PositionError, StoreError, StructureError
 from structpe.formats import as_structure
 from structpe.positions import Dims, Site, build
+from structpe.positions.batch import encode
 from structpe.terms import Lookup, SparsePairs
 
 NAMES = ["random-walk", "laplacian", "degree", "undirected-distance", "rrwp", "resistance", "expander", "neighbours"]
@@ -234,6 +234,7 @@ def test_a_store_keeps_what_was_encoded(tmp_path: Path) -> None:
         transform.many(given[1:], store=tmp_path / "store")
 
 
+@pytest.mark.slow
 def test_two_processes_encode_what_one_does(tmp_path: Path) -> None:
     transform, given = AddEncoding("random-walk", "undirected-distance", "neighbours"), graphs(9)
     once = transform.many(given)

@@ -13,9 +13,9 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from structpe.adapters.pytorch import additive_masks, eject, flex, inject
 from structpe.attention import attend
-from structpe.data.encode import encode
 from structpe.errors import PositionError, UnsupportedTerm
 from structpe.positions import Dims, PositionModel, Positions, Site, build
+from structpe.positions.batch import encode
 from structpe.structure import path
 from structpe.terms import Terms
 from tests.positions.cases import TREES, made

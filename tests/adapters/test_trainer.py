@@ -12,6 +12,7 @@ from peft import LoraConfig, get_peft_model
 
 from structpe.adapters.transformers import Handle, inject, load
 from tests.adapters.models import GRAPH, HEADED, SMALL, logits, small, tokenizer, without_dropout
+from tests.representatives import only
 
 POSITION = {"name": "shaw", "encoding": "undirected-distance"}
 CHECKPOINTING = next(
@@ -54,7 +55,7 @@ def scores(model: Any, handle: Handle) -> torch.Tensor:
     return logits(model.eval(), **handle.collator(tokenizer())(ITEMS[handle.model.config.model_type]))
 
 
-@pytest.mark.parametrize("name", sorted(ITEMS))
+@pytest.mark.parametrize("name", only(sorted(ITEMS), "t5"))
 def test_the_trainer_trains_evaluates_and_saves(name: str, tmp_path: Path) -> None:
     handle = injected(name)
     before = numbers(handle.model)
@@ -67,7 +68,7 @@ def test_the_trainer_trains_evaluates_and_saves(name: str, tmp_path: Path) -> No
     assert torch.equal(scores(load(HEADED[name], tmp_path / "out"), handle), scores(handle.model, handle))
 
 
-@pytest.mark.parametrize("name", sorted(ITEMS))
+@pytest.mark.parametrize("name", only(sorted(ITEMS), "bert"))
 def test_the_trainer_goes_on_where_it_stopped(name: str, tmp_path: Path) -> None:
     options = {"lr_scheduler_type": "constant", "save_strategy": "steps", "save_steps": 2}
     whole = injected(name)
@@ -79,7 +80,7 @@ def test_the_trainer_goes_on_where_it_stopped(name: str, tmp_path: Path) -> None
         assert torch.equal(again.model.get_parameter(key), expected), key
 
 
-@pytest.mark.parametrize("name", sorted(ITEMS))
+@pytest.mark.parametrize("name", only(sorted(ITEMS), "llama"))
 def test_the_trainers_gradient_checkpointing_changes_nothing(name: str, tmp_path: Path) -> None:
     plain, checkpointed = injected(name), injected(name)
     trained(plain, tmp_path)
@@ -89,7 +90,7 @@ def test_the_trainers_gradient_checkpointing_changes_nothing(name: str, tmp_path
         assert torch.allclose(checkpointed.model.get_parameter(key), expected, atol=1e-4), key
 
 
-@pytest.mark.parametrize("name", sorted(ITEMS))
+@pytest.mark.parametrize("name", only(sorted(ITEMS), "t5"))
 def test_lora_and_positions_train_alone_and_are_saved_together(name: str, tmp_path: Path) -> None:
     model = without_dropout(small(name))
     targets = ["query", "value"] if name == "bert" else ["q", "v"] if name == "t5" else ["q_proj", "v_proj"]

@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -18,14 +19,14 @@ import torch
 import transformers as hf
 
 from structpe.adapters import transformers
-from structpe.adapters._injected import Pass
-from structpe.adapters._places import NONE
+from structpe.adapters._injection import Pass
+from structpe.adapters._tokens import NONE
 from structpe.adapters.transformers import TokenPositions, attention, dims, eject, inject, load, take_t5
 from structpe.attention import additive, attend
-from structpe.data.encode import encode
 from structpe.encodings import Offset
 from structpe.errors import PositionError, StoreError
 from structpe.positions import Dims, PositionModel, Site, build
+from structpe.positions.batch import encode
 from structpe.structure import Structure, path
 from structpe.terms import Lookup, Terms
 from structpe.transforms import levi
@@ -45,6 +46,7 @@ from tests.adapters.models import (
 )
 from tests.modules import ROOT
 from tests.positions.cases import NAMES, TREES, made
+from tests.representatives import few, only
 
 ADDED = ("t5", "shaw", "graformer")
 WHERE = [(name, "encoder") for name in ENCODERS]
@@ -69,9 +71,14 @@ def randomised(position: PositionModel) -> None:
             parameter.copy_(torch.randn(parameter.shape, generator=generator))
 
 
-@pytest.mark.parametrize("position", ADDED)
-@pytest.mark.parametrize(("name", "where"), WHERE)
-def test_at_first_nothing_changes_and_every_number_has_a_gradient(name: str, where: Any, position: str) -> None:
+ENTERED = [(*each, position) for each in WHERE for position in ADDED]
+QUICK = [(*each, ADDED[number % 3]) for number, each in enumerate(WHERE)]
+"""Each place once."""
+
+
+@pytest.mark.parametrize("entered", only(ENTERED, *QUICK), ids="-".join)
+def test_at_first_nothing_changes_and_every_number_has_a_gradient(entered: tuple[str, Any, str]) -> None:
+    name, where, position = entered
     model = small(name)
     batch = texts(model)
     before = logits(model, **batch)
@@ -87,8 +94,8 @@ def test_at_first_nothing_changes_and_every_number_has_a_gradient(name: str, whe
     assert not torch.allclose(logits(model, **batch, structpe=structpe), before, atol=1e-3)
 
 
-@pytest.mark.parametrize("training", [False, True])
-@pytest.mark.parametrize("position", NAMES)
+@pytest.mark.parametrize("training", only([False, True], True))
+@pytest.mark.parametrize("position", few(NAMES))
 def test_every_position_model_starts_at_the_function_of_the_checkpoint_or_says_why_not(
     position: str, training: bool
 ) -> None:
@@ -140,7 +147,7 @@ class AsInTheOriginal:
         return found[0]
 
 
-@pytest.mark.parametrize("position", NAMES)
+@pytest.mark.parametrize("position", few(NAMES))
 def test_tokens_without_a_unit_that_nobody_sees_change_nothing(position: str) -> None:
     """Terms of tokens are those of their units, for every term that there is, and every structure of a batch."""
     model = small("bert").double()
@@ -268,8 +275,8 @@ def test_a_graph_language_model_from_t5(name: str) -> None:
 
 def test_t5s_table_needs_the_same_buckets() -> None:
     model = small("t5")
-    with pytest.raises(PositionError, match=r"32 buckets and farthest 128, two-way; .* has 16 and 128"):
-        take_t5(build({"name": "t5", "buckets": 16}, dims(model)), model)
+    with pytest.raises(PositionError, match=r"32 buckets and max_distance 128, two-way; .* has 16 and 128"):
+        take_t5(build({"name": "t5", "num_buckets": 16}, dims(model)), model)
     with pytest.raises(PositionError, match="no table of T5's buckets"):
         take_t5(build("shaw", dims(model)), model)
     with pytest.raises(PositionError, match="no table of relative biases in its encoder"):
@@ -522,10 +529,12 @@ def generated(model: Any, **options: Any) -> torch.Tensor:
     return found
 
 
-@pytest.mark.parametrize("beams", [1, 3])
-@pytest.mark.parametrize("position", ["t5", "shaw", "rotary"])
-@pytest.mark.parametrize("name", ["t5", "bart", "llama", "gpt2"])
-def test_generation_with_a_cache_is_generation_without(name: str, position: str, beams: int) -> None:
+WRITING = list(product(["t5", "bart", "llama", "gpt2"], ["t5", "shaw", "rotary"], [1, 3]))
+
+
+@pytest.mark.parametrize("writing", only(WRITING, *WRITING[::5]), ids=str)
+def test_generation_with_a_cache_is_generation_without(writing: tuple[str, str, int]) -> None:
+    name, position, beams = writing
     model = small(name)
     injected = inject(model, position, start="own")
     with torch.no_grad():
@@ -731,7 +740,7 @@ def test_sizes_and_second_position_models_are_checked() -> None:
 
 
 def test_an_older_version_of_transformers_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hf, "__version__", "4.57.6")
+    monkeypatch.setattr("transformers.__version__", "4.57.6")  # the module that is imported now; it replaces itself
     with pytest.raises(
         PositionError, match=r"transformers 4\.57\.6 is installed; .* need version 5, .*'transformers>=5'"
     ):

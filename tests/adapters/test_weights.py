@@ -10,10 +10,10 @@ from torch import Tensor
 
 from structpe.adapters.weights import AUTHORS, load_authors
 from structpe.attention import attend
-from structpe.data.encode import encode
 from structpe.encodings import LabelPath
 from structpe.errors import PositionError
 from structpe.positions import MODELS, Dims, Site, build
+from structpe.positions.batch import encode
 from structpe.positions.buckets import T5
 from structpe.structure import Structure, path
 from structpe.terms import Terms
@@ -63,7 +63,7 @@ def test_rows_that_t5_lacks_are_that_of_the_farthest_keys() -> None:
 def test_deberta(kinds: tuple[str, ...]) -> None:
     options = {"relative_attention": True, "max_relative_positions": 6, "pos_att_type": list(kinds)}
     model = hugging_face("Deberta", **options)
-    position = build({"name": "deberta", "reach": 6, "interactions": list(kinds)}, DIMS)
+    position = build({"name": "deberta", "max_distance": 6, "interactions": list(kinds)}, DIMS)
     load_authors(position, {f"deberta.{key}": value for key, value in model.state_dict().items()}, prefix="deberta.")
     x, attention = torch.randn(2, 9, 16), model.encoder.layer[1].attention.self
     offsets = torch.arange(9)[None, :, None] - torch.arange(9)
@@ -87,7 +87,7 @@ def test_deberta_v2(norm: str) -> None:
         share_att_key=True,
         norm_rel_ebd=norm,
     )
-    options = {"buckets": 4, "farthest": 12, "normalised": norm == "layer_norm"}
+    options = {"num_buckets": 4, "max_distance": 12, "normalised": norm == "layer_norm"}
     position = load_authors(build({"name": "deberta-v2", **options}, DIMS), model.state_dict())
     x, layer = torch.randn(2, 9, 16), model.encoder.layer[1].attention
     rows = model.encoder.get_rel_embedding()

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from structpe.attention import KERNELS, Call, Kernel, attend, watching
-from structpe.attention.base import kernel as kernel_of
+from structpe.attention.attend import kernel as kernel_of
+from structpe.attention.feature_maps import elu_plus_one
 from structpe.errors import StructPEError, UnsupportedTerm
-from structpe.feature_maps import elu_plus_one
 from structpe.positions import Site
 from structpe.terms import Factor, Lookup, Pairs, SparsePairs, Terms
 from tests.attention.drawing import (
@@ -38,6 +38,7 @@ from tests.attention.drawing import (
 from tests.attention.oracle import attends
 from tests.positions.cases import encoded, labelled_path, noise
 from tests.positions.cases import made as of_model
+from tests.representatives import only
 
 OTHERS = sorted(set(HERE) - {"dense"})
 
@@ -72,13 +73,12 @@ def test_every_pair_of_fields(kernel: str) -> None:
     able, needs = sorted(KERNELS[kernel].supports), KERNELS[kernel].needs
     combinations = [needs | set(some) for size in range(3) for some in itertools.combinations(able, size)]
     for seed, some in enumerate(combinations):
-        for batch in (1, B):
-            assert_same(kernel, settled(some), seed, batch)
+        assert_same(kernel, settled(some), seed, (1, B)[seed % 2])
 
 
 @pytest.mark.parametrize("kernel", OTHERS)
 @given(some=st.sets(st.sampled_from(FIELDS)), seed=st.integers(0, 10**6), batch=st.sampled_from([1, B]))
-@settings(max_examples=50)
+@settings(max_examples=30)
 def test_any_combination_of_fields(kernel: str, some: set[str], seed: int, batch: int) -> None:
     assert_same(kernel, settled(some & KERNELS[kernel].supports | KERNELS[kernel].needs), seed, batch)
 
@@ -86,7 +86,7 @@ def test_any_combination_of_fields(kernel: str, some: set[str], seed: int, batch
 @pytest.mark.parametrize("kernel", OTHERS)
 @pytest.mark.parametrize(("n", "m"), [(1, 6), (4, 7), (6, 1)])
 def test_other_numbers_of_queries_and_keys(kernel: str, n: int, m: int) -> None:
-    for seed, some in itertools.product(range(5), everything(kernel)):
+    for seed, some in itertools.product(range(3), everything(kernel)):
         assert_same(kernel, some, seed, B, n, m)
 
 
@@ -335,7 +335,7 @@ def test_the_reference_computes_every_field() -> None:
     assert KERNELS["dense"].supports == frozenset(FIELDS)
 
 
-@pytest.mark.parametrize("kernel", HERE)
+@pytest.mark.parametrize("kernel", only(HERE, "dense", "edges", "linear", "tiled"))
 def test_dropout_keeps_the_mean(kernel: str) -> None:
     q, k, v = (x.detach() for x in inputs())
     terms = drawn(settled({"bias"} | KERNELS[kernel].needs), 0)

@@ -19,7 +19,7 @@ SIZES = st.builds(
 
 @pytest.mark.parametrize("kernel", HERE)
 @given(some=st.sets(st.sampled_from(FIELDS)), seed=st.integers(0, 10**6), sizes=SIZES)
-@settings(max_examples=30)
+@settings(max_examples=20)
 def test_a_kernel_is_the_equation_pair_by_pair(kernel: str, some: set[str], seed: int, sizes: Sizes) -> None:
     some = settled(some & KERNELS[kernel].supports | KERNELS[kernel].needs)
     found = []

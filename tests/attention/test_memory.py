@@ -12,11 +12,11 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from structpe.attention import KERNELS, attend
-from structpe.data.encode import encode
 from structpe.encodings.distance import Distance
 from structpe.nn.layer import StackConfig
 from structpe.nn.stack import Stack
 from structpe.positions import MODELS, Dims
+from structpe.positions.batch import encode
 from structpe.structure import Structure, path
 from structpe.terms import Factor, Lookup, Pairs, SparsePairs, Terms
 from tests.attention.drawing import HERE

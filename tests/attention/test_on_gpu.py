@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from structpe.attention import gather
-from structpe.attention.base import KERNELS, Call, cheapest
+from structpe.attention.attend import KERNELS, Call, cheapest
 from structpe.attention.sdpa import sdpa
 from structpe.terms import Terms
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from structpe.attention import KERNELS, Call, Layout, attend, attend_ragged, watching
-from structpe.attention.base import cheapest
+from structpe.attention.attend import cheapest
 from structpe.dropout import noise
 from structpe.errors import StructPEError
 from structpe.terms import Factor, Lookup, Terms

@@ -16,13 +16,13 @@ from structpe.attention import KERNELS, attend
 from structpe.attention import sdpa as of_sdpa
 from structpe.attention import tiled as tiled_module
 from structpe.attention.tiled import sum_by_product, sum_by_row, tiles
-from structpe.data.encode import encode
 from structpe.encodings.label_path import LabelPath
 from structpe.encodings.order import Offset
 from structpe.errors import PositionError
 from structpe.nn.layer import StackConfig
 from structpe.nn.stack import Stack
 from structpe.positions import MODELS, Dims
+from structpe.positions.batch import encode
 from structpe.structure import path
 from structpe.terms import Factor, Lookup, Terms, Toeplitz
 from tests.attention.drawing import Sizes, drawn, settled, tables_of

@@ -18,18 +18,18 @@ from tests.modules import ROOT
 SAMPLE = ROOT / "datasets" / "amr_sample"
 TRAINING = ("lightning.pytorch", "torch.utils.tensorboard")
 NEEDED = {
-    "demo": (*TRAINING, "structpe.tasks.runs.graph_to_text"),
+    "demo": (*TRAINING, "structpe.tasks.runs.text"),
     "figure": ("matplotlib.figure", "matplotlib.backends.backend_agg"),
     "parse": ("spacy",),
     "show": ("matplotlib.figure", "matplotlib.backends.backend_agg"),
     "study": (*TRAINING, "structpe.tasks.runs.prediction"),
-    "train": (*TRAINING, "structpe.tasks.runs.graph_to_text"),
+    "train": (*TRAINING, "structpe.tasks.runs.text"),
 }
 """What takes a second or more to import, of commands: once here, not in each fork."""
 FORKS = """
 import multiprocessing
-from structpe.tasks.prediction import crew
-crew.get_context = lambda how: multiprocessing.get_context("fork")
+from structpe.tasks.prediction import run_all
+run_all.get_context = lambda how: multiprocessing.get_context("fork")
 """
 """Lets the runs of a study be forks, which begin at once. The tests of survival begin them as users do."""
 

@@ -20,6 +20,7 @@ def mutag(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_list_names_every_set(tmp_path: Path) -> None:
     lines = output("data", "list", "--to", tmp_path).splitlines()
     assert lines[0].split() == ["name", "kind", "size", "here", "licence", "what", "it", "is"]

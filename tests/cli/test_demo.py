@@ -33,7 +33,7 @@ def test_the_target_is_the_distance_of_the_marked_nodes() -> None:
         assert networkx.shortest_path_length(tree, one, other) == apart
 
 
-@pytest.mark.early
+@pytest.mark.slow
 def test_it_runs_and_keeps_the_model(tmp_path: Path) -> None:
     told = output("demo", "--steps", "2", "--out", tmp_path / "kept")
     assert "1. Where the words" in told

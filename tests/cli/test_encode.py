@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from structpe.cli import UsageError
-from structpe.cli._encodings import parse_encoding
-from structpe.cli._reading import Wanted
+from structpe.cli._inputs import Wanted, parse_encoding
 from structpe.data import chunks
 from structpe.data.store import load
 from structpe.encodings import Distance, RandomWalk
@@ -134,6 +133,7 @@ def test_how_an_encoding_is_not_written(text: str) -> None:
         parse_encoding(text)
 
 
+@pytest.mark.slow
 def test_two_jobs_write_what_one_does(tmp_path: Path) -> None:
     words = ["encode", FILE, "--reader", "amr", "--encoding", "distance"]
     output(*words, "--out", tmp_path / "one")
@@ -158,6 +158,7 @@ def test_a_file_is_read_bit_by_bit(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert not (tmp_path / "other.tmp").exists()
 
 
+@pytest.mark.slow
 def test_the_first_part_of_a_file_tells_its_size(tmp_path: Path) -> None:
     file = tmp_path / "some.tokens"
     file.write_text("a b c\n" * 100_000)

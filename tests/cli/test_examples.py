@@ -21,13 +21,14 @@ from structpe.parsing import Plan
 from structpe.parsing.training import gold_items
 from structpe.tasks.config import make, save
 from structpe.tasks.graph_to_text.config import load_config
-from structpe.tasks.prediction import crew
+from structpe.tasks.prediction import run_all
 from structpe.tasks.prediction.config import PredictionConfig
 from structpe.tasks.prediction.study import Key, StudyConfig
 from structpe.tasks.runs import run_of
 from tests.datasets import SAMPLES
 from tests.modules import ROOT
 from tests.parsing.conftest import parser  # noqa: F401, a fixture
+from tests.representatives import only
 from tests.tasks.prediction.test_report import finished
 from tests.tasks.prediction.tiny import MODEL, TRAINING
 
@@ -98,7 +99,7 @@ def enhanced(block: str) -> str:
 def place(world: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """In that folder, without a browser and the network, and with the parser of the examples as the default."""
     monkeypatch.chdir(world)
-    monkeypatch.setattr(crew, "get_context", lambda how: get_context("fork"))
+    monkeypatch.setattr(run_all, "get_context", lambda how: get_context("fork"))
     browser = SimpleNamespace(start=lambda: None, join=lambda: None, terminate=lambda: None, exitcode=0)
     monkeypatch.setattr("structpe.cli.app.get_context", lambda how: SimpleNamespace(Process=lambda **given: browser))
     monkeypatch.setattr("structpe.datasets.get", lambda name, to, *rest: Corpus(card(name), Path(to or "release")))
@@ -126,7 +127,7 @@ def _needed(name: str, world: Path) -> None:
 
 
 @pytest.fixture
-def quick(parser: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+def quick(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Trainings check what they are given and make nothing new; that they train, the slow test and others see."""
 
     def checked(config: Any, fresh: bool) -> None:
@@ -141,7 +142,7 @@ def quick(parser: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
 
     def copied(plan: Plan, out: Path, report: object) -> None:
         assert list(gold_items([*plan.files, *plan.dev]))
-        shutil.copytree(parser, out)
+        shutil.copytree(request.getfixturevalue("parser"), out)  # which takes its time to be trained
 
     monkeypatch.setattr("structpe.tasks.runs.train", checked)
     monkeypatch.setattr("structpe.tasks.prediction.run_all.run_all", made)
@@ -150,8 +151,12 @@ def quick(parser: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
     monkeypatch.setattr("structpe.tasks.demo.written", lambda steps, out: ([], 0))
 
 
+LONGER = ("app", "evaluate", "explain", "figure", "parse", "predict", "show")
+"""Those for which something is trained or drawn; the tests of these commands do so too."""
+
+
 @pytest.mark.usefixtures("place", "quick")
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", only(COMMANDS, *(name for name in COMMANDS if name not in LONGER)))
 def test_the_examples_run(name: str, world: Path, capfd: pytest.CaptureFixture[str]) -> None:
     _needed(name, world)
     _run(name, capfd)

@@ -24,6 +24,7 @@ def test_every_attention_of_a_model_of_text_is_listed() -> None:
     assert any(line.startswith("    small; estimated for one core: small ") for line in lines)
 
 
+@pytest.mark.slow
 def test_a_named_kernel_serves_all_layers() -> None:
     (served,) = explain("examples/amr.yaml", ["model.kernel=dense", "model.width=16"]).values()
     assert {each.choice.kernel for each in served if each.reads == "itself"} == {"dense"}

@@ -26,7 +26,7 @@ def test_help_lists_every_command() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_each_command_shows_an_example(name: str) -> None:
-    shown = new_process(name, "--help").stdout
+    shown = output(name, "--help")
     assert f"example:\n  structpe {name} " in shown
     assert "Traceback" not in shown
 

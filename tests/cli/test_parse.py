@@ -13,11 +13,12 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 
 from structpe.cli.main import main
 from structpe.cli.parse import _write
-from structpe.files import Busy
 from structpe.formats import read
 from structpe.parsing import load_parser
+from structpe.system.files import Busy
 from tests.cli.running import complaint, structpe
 from tests.datasets import SAMPLES
+from tests.parsing.conftest import parser as parser
 
 SAMPLE = SAMPLES / "trees_sample" / "sample.conllu"
 TEXT = "The keeper lit the lamp."
@@ -32,21 +33,6 @@ def output(*words: str | Path) -> str:
 
 
 @pytest.fixture(scope="module")
-def parser(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What the command makes of the sample in a few steps."""
-    out = tmp_path_factory.mktemp("parse") / "parser"
-    words = ["--train", SAMPLE, "--dev", SAMPLE, "--language", "en", "--steps", "40", "--out", out]
-    done = structpe("parse", *words)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == f"{out}: a parser for 'structpe parse --model {out}'\n"
-    # Where it takes longer there are lines in between, which say how long it will take.
-    first, last = (line for line in done.stderr.splitlines() if line.startswith("step "))
-    assert first.startswith("step 0 of 40: LAS ")
-    assert last.startswith("step 40 of 40: LAS ")
-    return out
-
-
-@pytest.fixture(scope="module")
 def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Each byte is a unit."""
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
@@ -57,6 +43,21 @@ def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return file
 
 
+def test_training_says_how_far_it_is(tmp_path: Path) -> None:
+    few, out = tmp_path / "few.conllu", tmp_path / "parser"
+    few.write_text("\n\n".join(SAMPLE.read_text(encoding="utf-8").split("\n\n")[:8]) + "\n\n", encoding="utf-8")
+    words = ["--train", few, "--dev", few, "--language", "en", "--steps", "2", "--out", out]
+    done = structpe("parse", *words)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == f"{out}: a parser for 'structpe parse --model {out}'\n"
+    # Where it takes longer there are lines in between, which say how long it will take.
+    first, last = (line for line in done.stderr.splitlines() if line.startswith("step "))
+    assert first.startswith("step 0 of 2: LAS ")
+    assert last.startswith("step 2 of 2: LAS ")
+    assert load_parser(str(out))
+
+
+@pytest.mark.slow
 def test_a_table_shows_words(parser: Path) -> None:
     done = structpe("parse", TEXT, "--model", parser)
     assert (done.returncode, done.stderr) == (0, "")  # and spaCy says nothing
@@ -66,6 +67,7 @@ def test_a_table_shows_words(parser: Path) -> None:
     assert [row.split()[1] for row in rows] == ["The", "keeper", "lit", "the", "lamp", "."]
 
 
+@pytest.mark.slow
 def test_json_and_files(parser: Path, tokenizer: Path, tmp_path: Path) -> None:
     file, out = tmp_path / "text.txt", tmp_path / "out.json"
     file.write_text(f"{TEXT}\n\nMira\nslept.\n", encoding="utf-8")
@@ -82,6 +84,7 @@ def test_json_and_files(parser: Path, tokenizer: Path, tmp_path: Path) -> None:
         assert all(branch in (0, 1) for word in sentence["words"] for branch in word["branches"])
 
 
+@pytest.mark.slow
 def test_other_formats_and_tables_of_subwords(parser: Path, tokenizer: Path, tmp_path: Path) -> None:
     conllu = tmp_path / "out.conllu"
     conllu.write_text(output("parse", TEXT, "--model", parser, "--format", "conllu"), encoding="utf-8")
@@ -97,6 +100,7 @@ def test_other_formats_and_tables_of_subwords(parser: Path, tokenizer: Path, tmp
     ) + output("parse", f"{TEXT[:-1]} and lit it again.", *given[2:])
 
 
+@pytest.mark.slow
 def test_scores_are_shown(parser: Path) -> None:
     shown = output("parse", "--evaluate", SAMPLE, "--model", parser)
     assert shown.startswith(
@@ -153,6 +157,7 @@ def test_what_is_wrong_is_said(words: list[str], code: int, message: str) -> Non
     assert complaint("parse", *words, code=code).startswith(message)
 
 
+@pytest.mark.slow
 def test_bad_texts_and_tokenizers(parser: Path, tmp_path: Path) -> None:
     bad = tmp_path / "bad.txt"
     bad.write_bytes(b"caf\xe9\n")
@@ -181,7 +186,7 @@ def test_an_output_is_whole_or_absent_and_has_one_writer(tmp_path: Path, monkeyp
 
     def two() -> Iterator[str]:
         yield "a whole "
-        monkeypatch.setattr("structpe.files.PATIENCE", 0.0)
+        monkeypatch.setattr("structpe.system.files.PATIENCE", 0.0)
         with pytest.raises(Busy, match="another writer is at work there"):
             _write(out, ["of another"])
         yield "line\n"
@@ -197,6 +202,7 @@ def test_an_output_is_whole_or_absent_and_has_one_writer(tmp_path: Path, monkeyp
     assert out.read_text(encoding="utf-8") == "a whole line\n"
 
 
+@pytest.mark.slow
 def test_losses_are_told(parser: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     made = Tokenizer(models.WordLevel({"The": 0}, unk_token="The"))
     made.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Whitespace(), pre_tokenizers.Punctuation("removed")])

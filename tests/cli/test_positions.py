@@ -51,6 +51,7 @@ def test_what_differs_from_the_survey_stands_in_brackets() -> None:
     assert row.cells() == ["graph", "own", *marks, "R*h, R=1234", "9,872", "2*(D_max+1)*h = 144"]
 
 
+@pytest.mark.slow
 def test_every_formula_of_the_survey_comes_to_a_number() -> None:
     rows = json.loads(output("positions", "--json"))
     assert all((row["survey_parameters"] is None) == (row["table1"] is None) for row in rows)
@@ -126,7 +127,7 @@ def test_json_says_what_a_model_computes_and_which_options_it_takes(every: list[
     assert rows["t5"]["about"] == "T5's relative bias in logarithmic buckets (Raffel et al. 2020)"
     assert rows["t5"]["formula"].startswith("s_ij += b[bucket(r_ij)], one scalar per head and bucket; the table is")
     assert rows["t5"]["options"] == {
-        "encoding": {"name": "offset"}, "buckets": 32, "farthest": 128, "sharing": "layer-wise"
+        "encoding": {"name": "offset"}, "num_buckets": 32, "max_distance": 128, "sharing": "layer-wise"
     }  # fmt: skip
     assert all("\n" not in row["formula"] and row["formula"] for row in every)
 

@@ -6,14 +6,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from structpe.cli import _progress
-from structpe.cli._progress import progress_bar
+from structpe.cli import base as base_module
+from structpe.cli.base import progress_bar
 
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     now = SimpleNamespace(seconds=100.0)
-    monkeypatch.setattr(_progress.time, "monotonic", lambda: now.seconds)
+    monkeypatch.setattr(base_module.time, "monotonic", lambda: now.seconds)
     return now
 
 

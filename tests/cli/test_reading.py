@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from structpe.cli import COMMANDS
-from structpe.cli._reading import check_file, parse_options, wanted
+from structpe.cli._inputs import check_file, parse_options, wanted
 from structpe.cli.app import _words
 from structpe.cli.base import UsageError
 from structpe.cli.main import parser
@@ -131,7 +131,7 @@ def test_the_app_hands_them_on(trees: Path) -> None:
 
 
 def test_the_app_reads_as_it_is_told(trees: Path) -> None:
-    from structpe.pictures.looking import structures
+    from structpe.pictures.app_callbacks import structures
 
     plain, more = structures(str(trees))[0], structures(str(trees), "conllu", "raise", {"graph": "enhanced"})[0]
     assert len(more.edges) > len(plain.edges)

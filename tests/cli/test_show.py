@@ -8,7 +8,7 @@ import pytest
 
 from structpe.cli import COMMANDS
 from structpe.cli.main import main
-from tests.cli.running import SAMPLE, complaint, complaint_of_process, output
+from tests.cli.running import SAMPLE, complaint, output
 from tests.datasets import SAMPLES
 from tests.pictures.runs import predicted, written
 
@@ -33,6 +33,7 @@ def test_a_page_of_a_molecule(tmp_path: Path) -> None:
     assert "random-walk, steps 8" in text
 
 
+@pytest.mark.slow
 def test_a_trained_model(tmp_path: Path) -> None:
     run, out = written(tmp_path), tmp_path / "learned.svg"
     words: list[str | Path] = [
@@ -57,6 +58,7 @@ def run_here(*words: str | Path) -> None:
     assert main([str(word) for word in words]) == 0
 
 
+@pytest.mark.slow
 def test_figures(tmp_path: Path) -> None:
     out = tmp_path / "figure.png"
     small: list[str | Path] = ["--width", "24", "--heads", "3", "--length", "24", "--out", out]
@@ -83,7 +85,7 @@ def test_figures(tmp_path: Path) -> None:
         (["--encoding", "distanc"], 2, "there is no encoding named 'distanc'. Did you mean 'distance'?"),
         (["--encoding", "distance", "--slice", "1"], 1, "the slice is 1, but each pair has 1 numbers"),
         (
-            ["--position", "{name: diet-rel, length: 2}", "--index", "2"],
+            ["--position", "{name: diet-rel, max_length: 2}", "--index", "2"],
             2,
             "island-3: position model 'diet-rel' has rows",
         ),
@@ -147,7 +149,7 @@ def test_the_app_without_marimo(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
 
 
 def test_a_picture_is_whole_or_absent(tmp_path: Path) -> None:
-    told = complaint_of_process("show", TREES, "--out", tmp_path / "no" / "picture.png", code=1)
+    told = complaint("show", TREES, "--out", tmp_path / "no" / "picture.png", code=1)
     assert "No such file or directory; check the path, and that its folder exists" in told
 
 

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from structpe.cli.main import main
-from structpe.tasks.prediction import crew
-from structpe.tasks.prediction.outcome import Outcome
+from structpe.tasks.prediction import run_all
+from structpe.tasks.prediction.report import Outcome
 from structpe.tasks.prediction.study import load_study
 from structpe.tasks.runs import train
 from tests.cli.running import complaint
@@ -25,7 +25,7 @@ FORK = "ignore:This process .* is multi-threaded, use of fork:DeprecationWarning
 @pytest.fixture
 def forks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs in forks, which begin at once. The tests of survival begin them as users do."""
-    monkeypatch.setattr(crew, "get_context", lambda how: get_context("fork"))
+    monkeypatch.setattr(run_all, "get_context", lambda how: get_context("fork"))
 
 
 ONE: dict[str, Any] = {"models": {"gps": MODEL}, "positions": {"none": []}, "seeds": [0]}
@@ -117,6 +117,7 @@ def test_a_finished_study_is_not_run_again_and_not_taken_for_another(tmp_path: P
         assert f"{key} holds a run of another configuration; they differ in training.steps, training.batch_size" in told
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(280)
 @pytest.mark.filterwarnings(FORK)
 @pytest.mark.usefixtures("forks")

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from structpe import files
-from structpe.files import lock
+from structpe.system import files
+from structpe.system.files import lock
 from tests.cli.running import complaint
 from tests.datasets import SAMPLES
 

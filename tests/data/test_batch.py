@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from structpe.attention import Layout
 from structpe.data.batch import Batch, Example, Grouping, collate
-from structpe.data.encode import encode
 from structpe.encodings.distance import UndirectedDistance
 from structpe.positions import Positions
+from structpe.positions.batch import encode
 from structpe.structure import Structure
 
 SIZES = st.lists(st.lists(st.integers(1, 5), min_size=1, max_size=4), min_size=1, max_size=3)

@@ -11,7 +11,6 @@ import pytest
 import torch
 
 import structpe
-from structpe.data.encode import encode, join
 from structpe.encodings.base import Encoding
 from structpe.encodings.binned import Binned
 from structpe.encodings.coordinates import Euclidean
@@ -20,6 +19,7 @@ from structpe.encodings.order import Order
 from structpe.encodings.trees import Depth
 from structpe.encodings.walks import RandomWalk
 from structpe.errors import EncodingError, PositionError
+from structpe.positions.batch import encode, join
 from structpe.structure import Structure, path
 from structpe.terms import Lookup
 

@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from structpe.data.encode import encode
 from structpe.data.growing import GrowingGraph, GrowingTree, newest
 from structpe.encodings import (
     BranchPath,
@@ -30,6 +29,7 @@ from structpe.errors import EncodingError, StructureError
 from structpe.nn.language_model import LanguageModel
 from structpe.nn.layer import StackConfig
 from structpe.positions import Dims, build
+from structpe.positions.batch import encode
 
 LABELS = ("a", "b")
 OF_PAIRS: list[Encoding] = [

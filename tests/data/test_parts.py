@@ -91,6 +91,7 @@ def test_parts_have_so_many_structures_or_pairs(monkeypatch: pytest.MonkeyPatch)
     assert list(chunks_module.parts([])) == []
 
 
+@pytest.mark.slow
 def test_columns_are_those_of_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chunks_module, "STRUCTURES", 2)
     encodings: list[Base] = [Distance(), Depth(), Laplacian(2), Neighbours(), Distance()]

@@ -38,6 +38,7 @@ def test_a_data_set(encoding: Encoding) -> None:
     assert most < 2.1 * size + FREE
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoding", [UndirectedDistance(), Distance()], ids=lambda e: e.name)
 def test_a_large_graph(encoding: Encoding) -> None:
     n = 3000

@@ -22,7 +22,6 @@ import structpe
 from structpe.data import chunks, store_writer
 from structpe.data import store as store_module
 from structpe.data import store_index as store_index_module
-from structpe.data.encode import encode
 from structpe.data.store import load, write
 from structpe.encodings import (
     ENCODINGS,
@@ -39,8 +38,9 @@ from structpe.encodings import (
     Resistance,
 )
 from structpe.errors import EncodingError, StoreError
-from structpe.files import sealed, sha256_of, unsealed
+from structpe.positions.batch import encode
 from structpe.structure import Structure, path
+from structpe.system.files import sealed, sha256_of, unsealed
 from structpe.terms import Lookup, SparsePairs
 from tests.encodings.asking import unpadded
 from tests.killing import killed_at
@@ -79,7 +79,7 @@ def written(tmp_path: Path, small_shards: None) -> Path:
     return tmp_path / "store"
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(drawn=st.lists(trees(most=8), min_size=1, max_size=5))
 def test_store_then_load_is_encode_for_every_encoding(drawn: list[Structure]) -> None:
     encodings = [e for cls in ENCODINGS.values() if encodes(e := cls().fit(drawn), drawn)]

@@ -11,8 +11,8 @@ from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.plugins.precision import DoublePrecision, HalfPrecision
 from torch import Tensor
 
-from structpe.adapters._texts import TextBatch
 from structpe.adapters._tokens import TokenPositions
+from structpe.adapters.texts import TextBatch
 from structpe.data.batch import Batch, Example, collate
 from structpe.data.features import Numbers
 from structpe.encodings import Laplacian
@@ -22,7 +22,7 @@ from structpe.positions.build import build
 from structpe.structure import Structure
 from structpe.tasks.config import make
 from structpe.tasks.training.config import TrainingConfig
-from structpe.tasks.training.quiet import quiet
+from structpe.tasks.training.reporting import quiet
 
 PRECISIONS = ("bf16-true", "16-true", "64-true", "bf16-mixed", "32-true")
 

@@ -18,7 +18,7 @@ from structpe.data.store import write
 from structpe.encodings import Depth, Distance, Encoding, Order, RandomWalk
 from structpe.errors import ConfigError, EncodingError
 from structpe.structure import Structure, path
-from structpe.workers import Workers, in_order, workers
+from structpe.system.workers import Workers, in_order, workers
 from tests.modules import ROOT
 
 PATHS = [path(["x"] * (1 + i % 7), name=f"s:{i}") for i in range(50)]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from structpe.datasets.ogb._official import _imported
+from structpe.datasets.ogb import _imported
 
 
 def saved(folder: Path, kind: str, graphs: list[dict[str, Any]], labels: Any, task: tuple[Any, ...]) -> Path:

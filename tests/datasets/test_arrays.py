@@ -11,7 +11,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from structpe.datasets.files.arrays import array, arrays
+from structpe.datasets.arrays import array, arrays
 from structpe.errors import ReadError
 
 

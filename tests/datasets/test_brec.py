@@ -4,7 +4,7 @@ import networkx
 import numpy as np
 import pytest
 
-from structpe.datasets.expressivity.brec import KINDS, brec_pairs
+from structpe.datasets.expressivity import KINDS, brec_pairs
 from structpe.errors import ReadError
 from tests.datasets import corpus
 

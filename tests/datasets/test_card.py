@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from structpe.datasets import BENCHMARKS, Card, Corpus, card, cards, verify
-from structpe.datasets.card import File, card_of, parsed, read_card
-from structpe.datasets.trees.listops import MAKERS
+from structpe.datasets.catalogue import File, card_of, parsed, read_card
+from structpe.datasets.trees import MAKERS
 from structpe.errors import ConfigError
 from structpe.formats import READERS
 from tests.datasets import SAMPLES

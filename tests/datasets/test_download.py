@@ -18,8 +18,7 @@ from urllib.request import Request
 import pytest
 
 from structpe.datasets import CorpusError
-from structpe.datasets.fetching._web import Redirects
-from structpe.datasets.fetching.download import Download, download, sweep_note
+from structpe.datasets.downloads import Download, Redirects, download, sweep_note
 from tests.datasets.serving import Served, Server
 from tests.foreign import FOREIGN, a_file, contents
 from tests.killing import every_moment

@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from structpe.datasets.files import zips
-from structpe.datasets.files.arrays import array, arrays
-from structpe.datasets.files.pickled import pickled_matrix
-from structpe.datasets.molecules.peptides import TABLE, peptides_func
-from structpe.datasets.ogb._pickles import load as load_ogb
+from structpe.datasets import archives
+from structpe.datasets.arrays import array, arrays
+from structpe.datasets.molecules import TABLE, peptides_func
+from structpe.datasets.ogb import load as load_ogb
+from structpe.datasets.pickles import pickled_matrix
 from structpe.errors import ReadError
 
 
@@ -71,7 +71,7 @@ def test_blocks_of_any_size_are_refused(tmp_path: Path, method: int) -> None:
 
 
 def test_what_swells_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(zips, "SLACK", 1000)
+    monkeypatch.setattr(archives, "SLACK", 1000)
     file = put(tmp_path, npy("(100000,)", content=bytes(800_000)))
     with pytest.raises(ReadError, match=r"it grows from \d+ to 800128 bytes"):
         arrays(file, "x")

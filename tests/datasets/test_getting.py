@@ -18,11 +18,11 @@ import numpy as np
 import pytest
 
 from structpe.datasets import Corpus, CorpusError, Hooks, catalogue, find, get, verify
-from structpe.datasets.card import Card, card_of, read_card
-from structpe.datasets.fetching.download import Download
-from structpe.datasets.fetching.folders import folder_of, root
+from structpe.datasets.catalogue import Card, card_of, read_card
+from structpe.datasets.downloads import Download
+from structpe.datasets.fetching import folder_of, root
 from structpe.errors import ConfigError
-from structpe.files import MARK
+from structpe.system.files import MARK
 from tests.datasets.serving import Served, Server
 from tests.datasets.test_ogb import check_molecules, molecules
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from structpe.datasets import BENCHMARKS, load
-from structpe.datasets.nodes.hetero import PUBLISHED
+from structpe.datasets.nodes import PUBLISHED
 from structpe.errors import ConfigError, ReadError
 from structpe.objectives.classification import Binary, Multiclass
 from tests.datasets import corpus

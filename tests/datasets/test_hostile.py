@@ -14,16 +14,15 @@ from pathlib import Path
 
 import pytest
 
-from structpe.datasets import CorpusError
-from structpe.datasets.fetching import unpack as module
-from structpe.datasets.fetching.unpack import HEADERS, unpack
+from structpe.datasets import CorpusError, archives
+from structpe.datasets.archives import HEADERS, unpack
 from tests.modules import ROOT
 
 BLOCK = 512
 MEMORY = """
 import sys
 from pathlib import Path
-from structpe.datasets.fetching.unpack import unpack
+from structpe.datasets.archives import unpack
 from tests.memory import peak
 before = peak()
 for archive in sys.argv[2:]:
@@ -175,7 +174,7 @@ def test_zips_that_unpack_in_blocks_of_any_size(tmp_path: Path, method: int) -> 
 
 def test_a_zip_of_many_small_files_and_large_ones_is_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The bound is of what describes the files, not of what they hold."""
-    monkeypatch.setattr(module, "DIRECTORY", 100_000)
+    monkeypatch.setattr(archives, "DIRECTORY", 100_000)
     archive = tmp_path / "a.zip"
     with zipfile.ZipFile(archive, "w") as content:
         for number in range(100):

@@ -14,7 +14,7 @@ import pytest
 from numpy.typing import NDArray
 
 from structpe.datasets import card
-from structpe.datasets.trees.listops import Grammar, expressions, make_listops, make_listops_long, shares
+from structpe.datasets.trees import Grammar, expressions, make_listops, make_listops_long, shares
 from structpe.errors import ConfigError
 from structpe.formats import read
 from structpe.formats.listops import OPERATORS, expression
@@ -69,7 +69,7 @@ def test_a_grammar_that_draws_nothing_is_refused(options: dict[str, int], messag
 
 
 def test_a_grammar_with_few_expressions_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("structpe.datasets.trees.listops.VAIN", 1_000)
+    monkeypatch.setattr("structpe.datasets.trees.VAIN", 1_000)
     with pytest.raises(ConfigError, match=r"1000 consecutive draws gave no new expression of Grammar\(deepest=1"):
         drawn(Grammar(deepest=1), 11)
     assert len(drawn(Grammar(deepest=1), 10)) == 10

@@ -10,8 +10,8 @@ import pytest
 
 from structpe.data.features import Categories
 from structpe.datasets import load
-from structpe.datasets.molecules._scaffolds import scaffold_split
-from structpe.datasets.ogb._official import _imported
+from structpe.datasets.molecules import scaffold_split
+from structpe.datasets.ogb import _imported
 from structpe.errors import ReadError
 from structpe.formats import read
 from structpe.formats.smiles import molecule

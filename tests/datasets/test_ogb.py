@@ -15,8 +15,8 @@ import torch
 
 from structpe.data.features import Categories, Numbers
 from structpe.datasets import load
-from structpe.datasets.ogb._official import _imported
-from structpe.datasets.ogb._pickles import load as load_file
+from structpe.datasets.ogb import _imported
+from structpe.datasets.ogb import load as load_file
 from structpe.errors import ConfigError, ReadError
 from structpe.formats.smiles import molecule
 from structpe.objectives.classification import Multiclass, Multilabel

@@ -11,9 +11,8 @@ import pytest
 import torch
 
 from structpe.datasets import load
-from structpe.datasets.ogb._official import _imported, safe_loaders
-from structpe.datasets.ogb._pickles import load as load_file
-from structpe.datasets.ogb._pickles import save
+from structpe.datasets.ogb import _imported, safe_loaders, save
+from structpe.datasets.ogb import load as load_file
 from structpe.errors import ReadError
 from tests.datasets.ogb_files import own_graphs
 

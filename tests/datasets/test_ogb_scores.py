@@ -7,8 +7,7 @@ import pytest
 
 from structpe.data.features import Categories
 from structpe.datasets import load
-from structpe.datasets.ogb._official import _imported
-from structpe.datasets.ogb.code2 import _targets
+from structpe.datasets.ogb import _imported, _token_targets
 from structpe.errors import ConfigError, ReadError
 from structpe.objectives.metrics import END, METRICS, UNKNOWN
 from tests.datasets.ogb_files import table, tables
@@ -118,6 +117,6 @@ def test_names_are_scored_as_by_ogb():
     assert {len(each) for each in said} == set(range(6))
     evaluator = _imported("ogb.graphproppred").Evaluator("ogbg-code2")
     expected = evaluator.eval({"seq_ref": names, "seq_pred": said})["F1"]
-    targets = _targets(names, places)
+    targets = _token_targets(names, places)
     assert METRICS["f1"].of(scores, targets) == pytest.approx(expected, abs=1e-12)
     assert METRICS["f1"].of(scores.argmax(axis=-1), targets) == METRICS["f1"].of(scores, targets)

@@ -18,10 +18,8 @@ import pytest
 from hypothesis import given, reject
 from hypothesis import strategies as st
 
-from structpe.datasets.files.opcodes import _Following, look_through
-from structpe.datasets.files.pickled import pickled_numbers
-from structpe.datasets.files.unpickling import Refused
-from structpe.datasets.ogb._pickles import load as load_ogb
+from structpe.datasets.ogb import load as load_ogb
+from structpe.datasets.pickles import Refused, _Following, look_through, pickled_numbers
 from structpe.errors import ReadError
 from tests.modules import ROOT
 
@@ -123,7 +121,7 @@ def test_memory(tmp_path: Path) -> None:
     file = tmp_path / "split.pkl"
     file.write_bytes(HOSTILE["memo"])
     code = (
-        "import sys; from pathlib import Path; from structpe.datasets.files.pickled import pickled_numbers\n"
+        "import sys; from pathlib import Path; from structpe.datasets.pickles import pickled_numbers\n"
         "from tests.memory import peak; before = peak()\n"
         "try: pickled_numbers(Path(sys.argv[1]))\n"
         "except Exception as error: print(type(error).__name__)\n"

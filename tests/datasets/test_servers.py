@@ -12,10 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from structpe.datasets import CorpusError
-from structpe.datasets.fetching import _answers
-from structpe.datasets.fetching import download as module
-from structpe.datasets.fetching.download import Download, download
+from structpe.datasets import CorpusError, downloads
+from structpe.datasets.downloads import Download, download
 
 OK = b"HTTP/1.1 200 OK\r\n"
 END = b"\r\n\r\n"
@@ -85,8 +83,8 @@ ANSWERS: dict[str, tuple[list[Iterable[bytes]], str]] = {
 
 @pytest.mark.parametrize("name", ANSWERS)
 def test_what_servers_send(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "LARGEST", 1 << 20)
-    monkeypatch.setattr(module, "PATIENCE", 0.01)
+    monkeypatch.setattr(downloads, "LARGEST", 1 << 20)
+    monkeypatch.setattr(downloads, "PATIENCE", 0.01)
     answers, message = ANSWERS[name]
     with saying(*answers) as url, pytest.raises(CorpusError, match=message) as caught:
         fetch(url, tmp_path)
@@ -153,4 +151,4 @@ def test_a_redirect_is_not_read_to_its_end() -> None:
         def close(self) -> None:
             """Python 3.13 closes a response that nobody keeps."""
 
-    assert len(_answers.Short(Endless()).read()) == _answers.ASIDE  # type: ignore[arg-type]
+    assert len(downloads.Short(Endless()).read()) == download_module.ASIDE  # type: ignore[arg-type]

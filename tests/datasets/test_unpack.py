@@ -15,10 +15,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from structpe.datasets import CorpusError
-from structpe.datasets.fetching import unpack as module
-from structpe.datasets.fetching.unpack import unpack, unpack_gz
-from structpe.datasets.files.pickled import pickled_numbers
+from structpe.datasets import CorpusError, archives
+from structpe.datasets.archives import unpack, unpack_gz
+from structpe.datasets.pickles import pickled_numbers
 from structpe.errors import ReadError
 
 
@@ -100,8 +99,8 @@ def test_links_and_devices_in_a_zip_are_refused(tmp_path: Path, mode: int) -> No
 
 @KINDS
 def test_what_swells_is_refused(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "SLACK", 1000)
-    monkeypatch.setattr(module, "RATIO", 10)
+    monkeypatch.setattr(archives, "SLACK", 1000)
+    monkeypatch.setattr(archives, "RATIO", 10)
     archive = packed(kind, tmp_path, {"a": bytes(10_000_000)})
     with pytest.raises(CorpusError, match=r"refused: it grows from \d+ to 10000000 bytes"):
         unpack(archive, kind, tmp_path / "out")
@@ -109,8 +108,8 @@ def test_what_swells_is_refused(tmp_path: Path, kind: str, monkeypatch: pytest.M
 
 
 def test_what_swells_more_than_it_says_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "SLACK", 1000)
-    monkeypatch.setattr(module, "RATIO", 10)
+    monkeypatch.setattr(archives, "SLACK", 1000)
+    monkeypatch.setattr(archives, "RATIO", 10)
     with gzip.open(tmp_path / "a.gz", "wb") as file:
         file.write(bytes(10_000_000))
     with pytest.raises(CorpusError, match=r"refused: it grows to more than \d+ bytes"):
@@ -124,7 +123,7 @@ def test_what_swells_more_than_it_says_is_refused(tmp_path: Path, monkeypatch: p
 
 @KINDS
 def test_too_many_files_are_refused(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_FILES", 3)
+    monkeypatch.setattr(archives, "MOST_FILES", 3)
     with pytest.raises(CorpusError, match="refused: it holds "):
         unpack(packed(kind, tmp_path, {str(i): b"" for i in range(9)}), kind, tmp_path / "out")
 

@@ -54,6 +54,7 @@ def test_all_values_are_the_same(drawn_ones: list[Structure]) -> None:
     compare(drawn_ones, [*INTEGRAL, *REAL])
 
 
+@pytest.mark.slow
 def test_large_and_long_graphs_have_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     compare([*LARGE, RING], INTEGRAL)  # distances above 254, in pieces, and of plain sequences
     compare(LARGE, REAL)

@@ -77,6 +77,7 @@ def test_both_ways_from_the_middle_of_a_path_are_as_intimate(side: int) -> None:
     np.testing.assert_array_equal(ranks[:side], ranks[side + 1 :][::-1])
 
 
+@pytest.mark.slow
 def test_values_do_not_depend_on_threads() -> None:
     """Products of matrices are summed in another order by two threads."""
     command = (

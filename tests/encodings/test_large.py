@@ -14,7 +14,6 @@ from scipy.sparse import coo_array
 from scipy.sparse.linalg import eigsh
 
 from structpe.data import store
-from structpe.data.encode import encode
 from structpe.encodings import ENCODINGS, ChildPath, Window, spectra
 from structpe.encodings import expander as expander_module
 from structpe.encodings.base import MOST_NODES, Encoding
@@ -24,6 +23,7 @@ from structpe.encodings.graphs import Graphs
 from structpe.encodings.laplacian import Laplacian
 from structpe.encodings.walks import RandomWalk
 from structpe.errors import EncodingError
+from structpe.positions.batch import encode
 from structpe.structure import Structure, path
 from structpe.terms import Toeplitz
 
@@ -218,6 +218,7 @@ def test_eigenvectors_whose_search_would_fill_the_memory_are_refused(monkeypatch
         Laplacian(k=2).one(ring)
 
 
+@pytest.mark.slow
 def test_the_gap_of_a_large_graph_is_found_in_half_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """In double precision, and with a matrix made three times, a million nodes took more than 20 seconds."""
     seen: list[np.dtype[Any]] = []

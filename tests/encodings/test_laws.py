@@ -76,7 +76,7 @@ def meaning(encoded: Encoded, units: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(drawn=st.lists(structures(), min_size=1, max_size=5))
 def test_many_is_one_by_one(name: str, drawn: list[Structure]) -> None:
     encoding = fitted(name, drawn)
@@ -89,7 +89,7 @@ def test_many_is_one_by_one(name: str, drawn: list[Structure]) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(structure=structures())
 def test_it_encodes_every_unit_or_says_what_is_missing(name: str, structure: Structure) -> None:
     encoding = fitted(name, [structure])
@@ -125,14 +125,14 @@ def test_it_reaches_trees_and_paths(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in OF_SOME_BASIS])
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(tree=trees(), data=st.data())
 def test_relabelling_the_nodes_of_a_tree_permutes(name: str, tree: Structure, data: st.DataObject) -> None:
     _assert_permuted(fitted(name, [tree]), tree, np.array(data.draw(st.permutations(range(tree.size)))))
 
 
 @pytest.mark.parametrize("encoding", OF_ANY_GRAPH, ids=lambda e: e.name)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(structure=structures(), data=st.data())
 def test_relabelling_the_nodes_of_a_graph_permutes(
     encoding: Encoding, structure: Structure, data: st.DataObject
@@ -165,7 +165,7 @@ def test_causal_ones_do_not_move_when_a_path_grows(name: str, n: int, more: int)
     [Depth(), RandomWalk(), Laplacian(), Eigenvalues(), Eigenpairs(), HeatKernel(), Tabular()],
     ids=lambda e: e.name,
 )
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(structure=structures())
 def test_units_have_what_their_node_has(encoding: Encoding, structure: Structure) -> None:
     units = attempt(lambda: encoding.one(structure))
@@ -178,7 +178,7 @@ def test_units_have_what_their_node_has(encoding: Encoding, structure: Structure
 @pytest.mark.parametrize(
     "encoding", [Distance(), UndirectedDistance(), Adjacency(), SPRRelative()], ids=lambda e: e.name
 )
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(structure=structures())
 def test_pairs_of_units_have_what_their_nodes_have(encoding: Encoding, structure: Structure) -> None:
     encoded = attempt(lambda: encoding.one(structure))
@@ -191,7 +191,7 @@ def test_pairs_of_units_have_what_their_nodes_have(encoding: Encoding, structure
             assert units[i, j] == (WITHIN + j - i if inside else nodes[mine, other])
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(tokens=paths(most=20, units=False))
 def test_on_a_path_structure_is_sequence(tokens: Structure) -> None:
     np.testing.assert_array_equal(Distance().one(tokens).pairs(), Offset().one(tokens).pairs())

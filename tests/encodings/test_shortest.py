@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import shortest_path
 
-from structpe.data.encode import encode
 from structpe.encodings import UNREACHABLE, WITHIN, Distance, Encoding, Offset, UndirectedDistance, bfs
 from structpe.encodings import distance as distance_module
 from structpe.encodings.compiled import slow
 from structpe.encodings.distance import shortest, signed
 from structpe.encodings.graphs import Graphs
 from structpe.errors import EncodingError
+from structpe.positions.batch import encode
 from structpe.structure import Structure, path
 from structpe.terms import Toeplitz
 from tests.strategies import structures
@@ -202,7 +202,7 @@ def test_plain_sequences_beside_graphs_keep_an_index_of_offsets() -> None:
 
 
 def test_a_batch_of_short_sequences_of_a_column_has_their_values_only() -> None:
-    from structpe.data.encode import join
+    from structpe.positions.batch import join
 
     encoding = Distance()
     column = encoding.many([path(("",) * 500), path("abc"), path("ab")])

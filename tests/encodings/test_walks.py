@@ -101,7 +101,7 @@ def test_pairs_without_a_value_share_one_row(encoding: Encoding) -> None:
 def test_a_batch_has_what_its_structures_have(encoding: Encoding, drawn: list[Structure]) -> None:
     """Also if they come from several columns, as from a store."""
     whole = structpe.encode(drawn, [encoding])[encoding].dense().numpy()
-    apart = structpe.data.encode.join({encoding: [encoding.one(each) for each in drawn]})[encoding].dense().numpy()
+    apart = structpe.positions.batch.join({encoding: [encoding.one(each) for each in drawn]})[encoding].dense().numpy()
     for each, mine, other in zip(drawn, whole, apart, strict=True):
         u, expected = each.unit_count, encoding.one(each).pairs()
         np.testing.assert_array_equal(mine[:u, :u], expected)

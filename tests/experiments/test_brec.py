@@ -8,7 +8,7 @@ import torch
 from scipy import stats
 from torch import nn
 
-from structpe.datasets.expressivity.brec import Pair
+from structpe.datasets.expressivity import Pair
 from structpe.errors import ConfigError
 from structpe.structure import Structure
 from tests.experiments.script import script

@@ -13,8 +13,7 @@ from types import ModuleType
 
 import pytest
 
-from structpe.tasks.prediction.report import markdown
-from structpe.tasks.prediction.scores import Score, read, write
+from structpe.tasks.prediction.report import Score, markdown, read, write
 from structpe.tasks.prediction.study import load_study
 from tests.experiments.script import script
 from tests.modules import ROOT

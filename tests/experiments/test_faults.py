@@ -46,6 +46,7 @@ def numbers(faults: ModuleType, *wanted: tuple[str, str]) -> list[int]:
 CASES = (("convert", "SIGTERM"), ("convert", "full disk"), ("data", "kill"))
 
 
+@pytest.mark.slow
 def test_some_cases_are_survived(faults: ModuleType, address: str) -> None:
     for number in numbers(faults, *CASES):
         found = faults.case(0, number, address)

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from structpe.attention import attend
-from structpe.data.encode import encode
 from structpe.positions import Dims, Site
+from structpe.positions.batch import encode
 from structpe.structure import path
 from structpe.terms import Terms
 from tests.experiments.script import script
@@ -48,7 +48,7 @@ def test_without_positions_there_is_content_alone() -> None:
 
 def test_scores_are_what_the_softmax_sees() -> None:
     """The logarithm of attention to unit vectors, against the product of queries and keys itself."""
-    model: Any = made("diet-abs", Dims(8, 1, 1), length=8, rank=3)
+    model: Any = made("diet-abs", Dims(8, 1, 1), max_length=8, rank=3)
     terms = model.terms(model.prepare(encode([path(["a"] * 8)], model.encodings)), Site(0))
     q, k = noise(2, 1, 1, 8, 8).unbind(0)
     expected = (q @ k.mT / 8**0.5 + terms.factors[0].left @ terms.factors[0].right.mT)[0]
@@ -60,7 +60,7 @@ def test_the_construction_of_the_proof() -> None:
     """X = [1; 0], W_Q = W_K = [1, 0] and P = [0, 1] in the last d_p places: rank d_h + d_p, exactly."""
     n, d, d_h, d_p = 20, 12, 4, 9
     x, w = torch.eye(n, d, dtype=torch.float64), torch.eye(d, d_h, dtype=torch.float64)
-    model: Any = made("abs-scalar", Dims(d, 3, 1), length=n, rank=d_p)
+    model: Any = made("abs-scalar", Dims(d, 3, 1), max_length=n, rank=d_p)
     with torch.no_grad():
         model.table.weight.copy_(torch.eye(n, dtype=torch.float64)[:, n - d_p :, None].transpose(1, 2))
     factor = model.terms(model.prepare(encode([path(["a"] * n)], model.encodings)), Site(0)).factors[0]

@@ -19,8 +19,8 @@ from scipy import sparse
 from torch_geometric.data import Data, HeteroData
 
 from structpe import Structure, as_structure
-from structpe.datasets.molecules.zinc import _molecule
-from structpe.datasets.ogb._structures import _structure
+from structpe.datasets.molecules import _molecule
+from structpe.datasets.ogb import _structure
 from structpe.errors import MissingExtra
 from structpe.formats import import_dgl, read
 

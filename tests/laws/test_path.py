@@ -9,10 +9,10 @@ import torch
 from hypothesis import given, settings
 from torch import Tensor
 
-from structpe.data.encode import encode
 from structpe.encodings import Depth, Distance, Offset, Order, UndirectedDistance
 from structpe.encodings.base import Encoding
 from structpe.positions import MODELS, Dims, PositionModel, Site
+from structpe.positions.batch import encode
 from structpe.structure import Structure, path
 from structpe.terms import Lookup, Terms
 from tests.datasets import corpus
@@ -119,7 +119,7 @@ def test_without_direction_alibi_does_not_notice() -> None:
 def test_spr_is_the_order_too() -> None:
     """On a path the relative structural position is query minus key: Shaw's tables read backwards."""
     sentence = path([f"w{i}" for i in range(9)])
-    spr, shaw = MODELS["spr-rel"](DIMS, reach=4), MODELS["shaw"](DIMS, reach=4, sharing="layer-wise")
+    spr, shaw = MODELS["spr-rel"](DIMS, max_distance=4), MODELS["shaw"](DIMS, max_distance=4, sharing="layer-wise")
     for mine, theirs in zip(spr.parameters(), shaw.parameters(), strict=True):
         theirs.data = mine.data.flip(1)
     for a, b in zip(quantities(spr, sentence), quantities(shaw, sentence), strict=True):

@@ -20,7 +20,8 @@ from structpe.nn.seq2seq import EncoderDecoder, TransformerConfig
 from structpe.nn.steps import StepLayer
 from structpe.positions import Dims, PositionModel, build
 from structpe.structure import path
-from tests.positions.cases import CAUSAL, DIMS, made
+from tests.positions.cases import CAUSAL, DIMS, made, of_two_layers
+from tests.representatives import few
 
 pytestmark = pytest.mark.usefixtures("coarse_paths")
 
@@ -48,11 +49,11 @@ def in_parts(net: LanguageModel, units: Tensor, parts: Sequence[int]) -> Tensor:
     return torch.cat(read, dim=1)
 
 
-@pytest.mark.parametrize("name", CAUSAL)
+@pytest.mark.parametrize("name", few(CAUSAL))
 def test_units_one_by_one_are_the_whole_text(name: str) -> None:
     """More units than a cache has room for at first, and than positions are made for, unless a table is smaller."""
     length = 14 if name in ("vit", "vit-2d", "vivit", "cai") else 35
-    net, units = language_model(made(name)), text(2, length)
+    net, units = language_model(of_two_layers(name)), text(2, length)
     with torch.no_grad():
         whole = in_parts(net, units, [length])
         steps = in_parts(net, units, [1] * length)

@@ -8,12 +8,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from structpe.data.encode import encode
 from structpe.errors import ConfigError, PositionError
 from structpe.nn.attention import OwnAttention
 from structpe.nn.language_model import LanguageModel
 from structpe.nn.layer import StackConfig
 from structpe.positions import MODELS, Block, Cells, Dims, PositionModel, Positions, Site, Spec, build
+from structpe.positions.batch import encode
 from structpe.structure import path
 from structpe.terms import Terms
 

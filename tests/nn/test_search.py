@@ -17,6 +17,7 @@ from structpe.nn.search import SearchConfig, _in_place, search
 from structpe.nn.seq2seq import EncoderDecoder, TransformerConfig
 from structpe.positions import MODELS
 from structpe.structure import path
+from tests.representatives import only
 
 FIRST, LAST, VOCABULARY = 0, 1, 5
 CONFIG = TransformerConfig(width=8, heads=2, encoder_layers=1, decoder_layers=2, feedforward=16, dropout=0.0)
@@ -88,7 +89,7 @@ def plain_beam_search(model: EncoderDecoder, source: Batch, config: SearchConfig
 
 @pytest.mark.parametrize("penalty", [0.0, 0.6, 3.0])
 def test_a_beam_that_holds_everything_finds_the_best_of_all_texts(model: EncoderDecoder, penalty: float) -> None:
-    longest = 4
+    longest = 3
     config = SearchConfig(beam=VOCABULARY**longest, length_penalty=penalty, longest=longest)
     sources = [[4], [2, 3], [3, 3, 2, 4]]
     best = [best_of_all(model, batch(source), longest, penalty) for source in sources]
@@ -101,16 +102,16 @@ def test_the_length_penalty_makes_texts_longer() -> None:
     assert lengths == [0, 1, 3]
 
 
-@pytest.mark.parametrize("beam", [2, 3, 6])
+@pytest.mark.parametrize("beam", only([2, 3, 6], 3, 6))
 @pytest.mark.parametrize("penalty", [0.0, 2.0])
 def test_beams_go_on_from_their_own_beginnings(model: EncoderDecoder, beam: int, penalty: float) -> None:
-    config = SearchConfig(beam=beam, length_penalty=penalty, longest=8)
-    sources = [[4], [2, 3], [4, 4, 3], [3, 3, 2, 4]]
+    config = SearchConfig(beam=beam, length_penalty=penalty, longest=6)
+    sources = [[4], [2, 3], [3, 3, 2, 4]]
     expected = [plain_beam_search(model, batch(source), config) for source in sources]
     assert found(model, batch(*sources), config) == expected
 
 
-@pytest.mark.parametrize("beam", [2, 4])
+@pytest.mark.parametrize("beam", only([2, 4], 4))
 def test_at_each_step_every_beam_remembers_its_own_text(
     model: EncoderDecoder, beam: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -150,7 +151,7 @@ def test_at_each_step_every_beam_remembers_its_own_text(
     monkeypatch.setattr(State, "select", selected)
     monkeypatch.setattr(State, "go_on", gone_on)
     with torch.no_grad():
-        search(step, model.start(batch(*sources)), FIRST, LAST, SearchConfig(beam=beam, longest=6))
+        search(step, model.start(batch(*sources)), FIRST, LAST, SearchConfig(beam=beam, longest=5))
     assert any(moved), "no beam went on from another, so that nothing was tested"
     assert sizes[0] == 3 * beam
     assert sizes == sorted(sizes, reverse=True)
@@ -198,7 +199,7 @@ def test_a_beam_that_goes_on_keeps_its_place(origin: list[int]) -> None:
     assert all(origin[order[beam]] == beam for beam in set(origin))
 
 
-@pytest.mark.parametrize("beam", [1, 2, 4])
+@pytest.mark.parametrize("beam", only([1, 2, 4], 1, 4))
 def test_rows_do_not_see_one_another(model: EncoderDecoder, beam: int) -> None:
     sources, config = [[4], [2, 3], [3, 3, 2, 4]], SearchConfig(beam=beam, longest=6)
     assert found(model, batch(*sources), config) == [found(model, batch(s), config)[0] for s in sources]

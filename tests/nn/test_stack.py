@@ -16,12 +16,12 @@ from torch import Tensor
 from structpe.data import batch as batches
 from structpe.data.adjacency import EdgeTypes
 from structpe.data.batch import Batch
-from structpe.data.encode import encode
 from structpe.data.features import Categories
 from structpe.data.store import write
 from structpe.nn.layer import StackConfig
 from structpe.nn.stack import Stack
-from structpe.positions import MODELS, PositionModel, Positions
+from structpe.positions import PositionModel, Positions
+from structpe.positions.batch import encode
 from structpe.structure import Structure
 from structpe.terms import Lookup, Pairs, SparsePairs
 from tests.positions.cases import (
@@ -41,6 +41,7 @@ from tests.positions.cases import (
 )
 from tests.positions.cases import TWO_LAYERS as DIMS
 from tests.positions.cases import of_two_layers as made
+from tests.representatives import few
 from tests.strategies import relabelled
 
 pytestmark = pytest.mark.usefixtures("coarse_paths")
@@ -101,7 +102,7 @@ ENDS: dict[str, Callable[[Sequence[int], int], list[int]]] = {
 }
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", few(NAMES))
 def test_flat_padded_and_one_by_one_are_the_same(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The law of the one batch: how structures are laid out for attention changes nothing."""
     whole, x = stack(made(name)), noise(3, 10, 8)
@@ -117,7 +118,7 @@ def test_flat_padded_and_one_by_one_are_the_same(name: str, monkeypatch: pytest.
         close(mine, other)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", few(NAMES))
 def test_positions_of_one_structure_serve_several_rows(name: str) -> None:
     whole, s = stack(made(name), convolution=None), TREES[1]
     x, present = noise(3, s.unit_count, 8), torch.ones(3, s.unit_count, dtype=torch.bool)
@@ -125,7 +126,7 @@ def test_positions_of_one_structure_serve_several_rows(name: str) -> None:
     torch.testing.assert_close(whole.padded(x, one, present), whole.padded(x, three, present), rtol=0, atol=1e-9)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", few(NAMES))
 def test_garbage_in_the_padding_is_seen_by_nobody(name: str) -> None:
     """Other units, other positions: the largest numbers of the batch, and rows of the wrong structure."""
     whole, x = stack(made(name), convolution=None), noise(3, 10, 8)
@@ -164,7 +165,7 @@ def _littered(p: Tensor | Lookup | SparsePairs) -> Tensor | Lookup | SparsePairs
     return p
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", few(NAMES))
 def test_numbering_nodes_otherwise_permutes_the_output(name: str) -> None:
     whole, rng, x = stack(made(name)), np.random.default_rng(0), noise(3, 10, 8)
     new, units = zip(*(relabelled(each, rng.permutation(each.size)) for each in TREES), strict=True)
@@ -177,7 +178,7 @@ def test_numbering_nodes_otherwise_permutes_the_output(name: str) -> None:
     assert all(torch.allclose(*pair, rtol=0, atol=atol) for pair in pairs)
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if MODELS[name](DIMS).encodings])
+@pytest.mark.parametrize("name", few(name for name in NAMES if name != "nope"))
 def test_from_a_store_it_says_the_same(name: str, tmp_path: Path) -> None:
     whole, x = stack(made(name), convolution=None).float(), noise(3, 10, 8)
     store = write(tmp_path / "store", TREES, whole.position.encodings)
@@ -197,7 +198,7 @@ def _tensors(p: Tensor | Lookup | SparsePairs) -> tuple[Tensor, ...]:
     return (p.table, p.index, p.pairs.batch, p.pairs.query, p.pairs.key) if isinstance(p, SparsePairs) else (p,)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", few(NAMES))
 def test_evaluation_draws_nothing_at_random(name: str) -> None:
     whole, x = stack(made(name)), noise(3, 10, 8)
     before = torch.get_rng_state()
@@ -206,6 +207,7 @@ def test_evaluation_draws_nothing_at_random(name: str) -> None:
     assert torch.equal(torch.get_rng_state(), before)
 
 
+@pytest.mark.slow
 def test_kernels_agree_through_all_layers() -> None:
     """Of one model of each set of fields; the tests of the registry ask every model in each kernel."""
     for used, name in {used_by(name): name for name in TERMS}.items():
@@ -217,7 +219,7 @@ def test_kernels_agree_through_all_layers() -> None:
                 torch.testing.assert_close(a, b, rtol=0, atol=1e-9, msg=lambda text, n=name: f"{n}: {text}")
 
 
-@pytest.mark.parametrize("name", CAUSAL)
+@pytest.mark.parametrize("name", few(CAUSAL))
 def test_steps_with_a_cache_are_rows_of_the_whole_in_every_kernel(name: str) -> None:
     """One query and many keys: shapes that no encoder makes."""
     model, x = made(name), noise(1, 7, 8)
@@ -227,7 +229,7 @@ def test_steps_with_a_cache_are_rows_of_the_whole_in_every_kernel(name: str) -> 
         torch.testing.assert_close(Around(model, kernel).steps(positions, x), whole, rtol=0, atol=1e-9)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", few(NAMES))
 def test_a_whole_encoder_in_half_precision(name: str) -> None:
     exact = by_dense(name)
     whole = stack(made(name)).bfloat16()
@@ -237,7 +239,7 @@ def test_a_whole_encoder_in_half_precision(name: str) -> None:
         assert (a.double() - b).abs().mean() < 0.05 * b.abs().mean()
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", few(NAMES))
 def test_under_autocast_it_runs_and_learns(name: str) -> None:
     whole = stack(made(name)).float()
     with torch.autocast("cpu", torch.bfloat16):

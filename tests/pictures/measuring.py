@@ -9,7 +9,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from structpe.pictures._plot import look
+from structpe.pictures.style import look
 
 __all__ = ["boxes", "drawn", "faults", "overlaps"]
 

@@ -11,9 +11,9 @@ import torch
 from structpe.nn.graph_model import GraphModel
 from structpe.positions.build import build
 from structpe.tasks.config import save
-from structpe.tasks.prediction.signature import Signature
-from structpe.tasks.runs.graph_to_text import GraphToTextRun
-from structpe.tasks.training.weights import save_weights
+from structpe.tasks.prediction.predictor import Signature
+from structpe.tasks.runs.text import GraphToTextRun
+from structpe.tasks.training.result import save_weights
 from tests.tasks.graph_to_text.tiny import changed, tiny
 from tests.tasks.prediction.tiny import single
 

@@ -9,7 +9,7 @@ import pytest
 from structpe.errors import ReadError
 from structpe.formats import READERS
 from structpe.pictures import PictureError
-from structpe.pictures.looking import ANY, picture, structures
+from structpe.pictures.app_callbacks import ANY, picture, structures
 from tests.tasks.graph_to_text.tiny import AMR
 
 

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from structpe import Dims, Terms
 from structpe.errors import EncodingError, PositionError
 from structpe.pictures import PictureError, begin
-from structpe.pictures.by_distance import by_distance, distances
 from structpe.pictures.head_patterns import Patterns, of_encoder, weights_of
-from structpe.pictures.view import view
+from structpe.pictures.view import by_distance, distances, view
 from structpe.positions import MODELS
 from structpe.structure import Structure, path
 from tests.pictures.cases import ASPIRIN, DIMS, MEANING, PARSE, SEQUENCE
 from tests.positions.cases import TREES, labelled_path, noise
+from tests.representatives import few
 from tests.strategies import structures
 
 OFFSET = torch.arange(5.0)[None, :] - torch.arange(5.0)[:, None]
@@ -83,7 +83,7 @@ def test_a_model_given_as_it_is_keeps_its_dtype() -> None:
     assert {p.dtype for p in position.parameters()} == {torch.float32}
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", few(MODELS))
 def test_every_model_can_be_looked_at(name: str) -> None:
     """On one structure at least; where a model has its own attention, that is said."""
     for structure in (labelled_path(6), TREES[0], ASPIRIN):

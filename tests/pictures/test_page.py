@@ -13,11 +13,12 @@ import pytest
 
 from structpe.encodings import Distance, RandomWalk
 from structpe.pictures import PictureError, begin, page, save_page
-from structpe.pictures._page_graph import graph_of
 from structpe.pictures.drawing import Drawn
 from structpe.pictures.heat import heat_of
+from structpe.pictures.page import graph_of
 from structpe.structure import Structure, path
 from tests.pictures.cases import ASPIRIN, DIMS, FORMS, PARSE, large
+from tests.representatives import only
 
 T5 = {"name": "t5", "encoding": "distance"}
 
@@ -101,12 +102,11 @@ def test_texts_cannot_leave_their_place() -> None:
     assert said(text)["nodes"][0] == evil
 
 
+@pytest.mark.parametrize("size", only([1, 30, 200], 1, 30))
 @pytest.mark.parametrize("form", ["sequence", "tree", "graph"])
-def test_1_and_200_nodes(form: str) -> None:
-    for size in (1, 200):
-        structure = large(size, form)
-        told = said(page(structure, [Distance(max_distance=4)]))
-        assert len(told["nodes"]) == size
+def test_each_node_is_in_it(form: str, size: int) -> None:
+    told = said(page(large(size, form), [Distance(max_distance=4)]))
+    assert len(told["nodes"]) == size
 
 
 def test_a_molecule_is_rdkit_s_picture_under_its_atoms() -> None:

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from structpe.formats.smiles import molecule
-from structpe.pictures._arcs import levels
-from structpe.pictures.molecule import depict
-from structpe.pictures.places import form_of, places_of
+from structpe.pictures.drawing import depict
+from structpe.pictures.layout import form_of, places_of
+from structpe.pictures.plan import levels
 from structpe.structure import Structure, path
 from structpe.transforms import grid
 from structpe.transforms.nodes import with_class_token

@@ -9,13 +9,13 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from structpe.data.encode import encode
 from structpe.errors import StoreError
 from structpe.formats import Item, read
 from structpe.pictures import PictureError, load, show
 from structpe.pictures.head_patterns import Patterns
 from structpe.pictures.view import view
 from structpe.positions import Site
+from structpe.positions.batch import encode
 from structpe.terms import Lookup
 from tests.pictures.cases import ASPIRIN
 from tests.pictures.runs import predicted, written
@@ -73,7 +73,7 @@ def test_content_makes_a_difference_to_attention_and_none_to_the_bias(text_run: 
 
 def test_own_content_is_what_the_model_computes(text_run: Path) -> None:
     """Attention of the first layer, written out from embeddings and weights."""
-    from structpe.tasks.runs.graph_to_text import GraphToTextRun
+    from structpe.tasks.runs.text import GraphToTextRun
 
     model, preparer = GraphToTextRun.of(text_run).load()
     (example,) = preparer.examples([ITEM], model.encoder.position.encodings)

@@ -10,8 +10,7 @@ import pytest
 from structpe.encodings import Distance, Offset, RandomWalk
 from structpe.formats import read
 from structpe.pictures import load, page, show
-from structpe.pictures._units import in_order, unit_labels
-from structpe.pictures.heat import heat_of, unit_names
+from structpe.pictures.heat import heat_of, in_order, unit_labels, unit_names
 from structpe.pictures.view import view
 from structpe.structure import Structure, path
 from structpe.transforms.nodes import levi
@@ -48,7 +47,7 @@ def test_units_are_written_as_people_read_them(nodes: list[str], texts: list[lis
 
 def test_bytes_are_those_of_the_tokenizers_library() -> None:
     decoders = pytest.importorskip("tokenizers.decoders")
-    from structpe.pictures._units import BYTES
+    from structpe.pictures.heat import BYTES
 
     assert len(BYTES) == len(set(BYTES.values())) == 256
     for character, byte in BYTES.items():
@@ -76,7 +75,7 @@ def test_heads_and_pages_have_the_same_rows() -> None:
     from structpe.positions import build
 
     graph = levi(PARSE)
-    (block,) = view(graph, [build({"name": "t5", "buckets": 4, "farthest": 8}, DIMS)]).blocks
+    (block,) = view(graph, [build({"name": "t5", "num_buckets": 4, "max_distance": 8}, DIMS)]).blocks
     for head in block.heads:  # a bias on the offset is the same along each diagonal, in reading order only
         assert all(len(np.unique(head.values.diagonal(k))) == 1 for k in range(-3, 4))
         assert head.rows == unit_names(graph)
@@ -87,6 +86,7 @@ def test_heads_and_pages_have_the_same_rows() -> None:
     assert plots(text)["map0"][0][0]["z"][0] == list(range(graph.size))
 
 
+@pytest.mark.slow
 def test_a_trained_model_shows_no_marks_of_its_tokenizer(tmp_path: Path) -> None:
     item = read(AMR / "test.txt", "amr")[2]
     found = load(written(tmp_path), item)

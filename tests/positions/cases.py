@@ -13,10 +13,10 @@ import torch
 from torch import Tensor
 
 from structpe.attention import KERNELS, attend
-from structpe.data.encode import encode
 from structpe.encodings import Encoding
 from structpe.nn.context import KVCache
 from structpe.positions import MODELS, Block, Dims, PositionModel, Positions, Site, Sources
+from structpe.positions.batch import encode
 from structpe.structure import Structure, path
 from structpe.terms import Terms
 

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from structpe.attention import attend
-from structpe.data.encode import encode
 from structpe.positions import PositionModel, Site
+from structpe.positions.batch import encode
 from structpe.structure import path
 from structpe.terms import Terms
 from tests.positions.cases import noise

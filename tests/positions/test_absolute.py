@@ -7,11 +7,11 @@ import math
 import pytest
 import torch
 
-from structpe.data.encode import encode
 from structpe.encodings.distance import Distance
 from structpe.errors import PositionError
 from structpe.positions import Dims
 from structpe.positions.absolute import Learned
+from structpe.positions.batch import encode
 from structpe.positions.sinusoidal import Sinusoidal
 from structpe.positions.trees import SPR, SPRAbsolute
 from structpe.structure import Structure, path
@@ -52,9 +52,9 @@ def test_spr_fuses_order_and_depth() -> None:
 
 
 def test_learned_positions_end() -> None:
-    model = Learned(Dims(8, 2, 1), length=4)
+    model = Learned(Dims(8, 2, 1), max_length=4)
     added(model, path(["w"] * 4))
-    with pytest.raises(PositionError, match=r"has 4 positions, this batch needs 5; build it with a larger 'length'"):
+    with pytest.raises(PositionError, match=r"has 4 positions, .* needs 5; build it with a larger 'max_length'"):
         added(model, path(["w"] * 5))
 
 

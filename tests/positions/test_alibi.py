@@ -5,12 +5,11 @@ from __future__ import annotations
 import pytest
 import torch
 
-from structpe.data.encode import encode
 from structpe.encodings.distance import Distance
 from structpe.errors import PositionError
 from structpe.positions import MODELS, Dims, Site
-from structpe.positions.decay import ALiBi
-from structpe.positions.offsets import slopes
+from structpe.positions.batch import encode
+from structpe.positions.decay import ALiBi, slopes
 from structpe.structure import Structure, path
 from tests.golden import golden
 

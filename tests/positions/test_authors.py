@@ -10,9 +10,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from structpe.attention import attend
-from structpe.data.encode import encode
 from structpe.encodings import Eigenpairs, RandomWalk
 from structpe.positions import MODELS, Dims, PositionModel, Positions, Site, build
+from structpe.positions.batch import encode
 from structpe.positions.grit import PPGT, _Prepared
 from structpe.structure import Structure, path
 from structpe.terms import Lookup, Pairs, SparsePairs, Terms

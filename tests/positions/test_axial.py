@@ -9,10 +9,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from structpe.data.encode import encode
 from structpe.errors import PositionError
 from structpe.positions import Dims, PositionModel
 from structpe.positions.absolute import Language, Reformer
+from structpe.positions.batch import encode
 from structpe.structure import Structure, path
 from tests.golden import golden
 
@@ -72,7 +72,7 @@ def test_axial_tables_need_rows_and_channels(options: dict[str, int]) -> None:
 
 def test_each_language_has_its_own_table() -> None:
     torch.manual_seed(0)
-    model = Language(Dims(8, 2, 1), languages=3, length=5).double()
+    model = Language(Dims(8, 2, 1), languages=3, max_length=5).double()
     german = replace(text(4), features={"language": np.full(4, 2)})
     rows = added(model, german, text(3))
     assert torch.equal(rows[0], model.tables[2, :4])
@@ -80,9 +80,9 @@ def test_each_language_has_its_own_table() -> None:
 
 
 def test_unknown_languages_and_places_are_refused() -> None:
-    model = Language(Dims(8, 2, 1), languages=2, length=5)
+    model = Language(Dims(8, 2, 1), languages=2, max_length=5)
     foreign = replace(text(4), features={"language": np.full(4, 2)})
     with pytest.raises(PositionError, match=r"2 languages of 5 positions, this batch needs 2\.\.2; .* larger 'languag"):
         added(model, foreign)
-    with pytest.raises(PositionError, match=r"this batch needs 0\.\.5; build it with a larger 'length'"):
+    with pytest.raises(PositionError, match=r"this batch needs 0\.\.5; build it with a larger 'max_length'"):
         added(model, text(6))

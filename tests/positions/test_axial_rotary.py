@@ -6,10 +6,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from structpe.data.encode import encode
 from structpe.encodings import Points
 from structpe.errors import PositionError
 from structpe.positions import Dims, PositionModel, Site
+from structpe.positions.batch import encode
 from structpe.positions.rotary import Rotary
 from structpe.positions.rotary_axes import AxialRotary, AxialRotary3D
 from structpe.structure import Structure, path

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 
-from structpe.data.encode import encode
 from structpe.encodings import Depth, Offset, Order
 from structpe.errors import PositionError
 from structpe.positions import MODELS, Dims, PositionModel, Positions, Site
+from structpe.positions.batch import encode
 from structpe.structure import path
 
 

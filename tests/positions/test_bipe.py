@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from structpe.data.encode import encode
 from structpe.encodings.order import SegmentNumber, SegmentPlace
 from structpe.errors import EncodingError
 from structpe.positions import Dims, Site, build
+from structpe.positions.batch import encode
 from structpe.positions.rotary_axes import BiPE
 from structpe.structure import Structure, path
 from tests.golden import golden
@@ -60,7 +60,7 @@ def test_segments_follow_the_reading_order_and_end_with_the_last_unit_of_a_node(
 
 def test_a_table_within_and_rotary_between() -> None:
     torch.manual_seed(0)
-    model = BiPE(Dims(8, 2, 2), length=5).double()
+    model = BiPE(Dims(8, 2, 2), max_length=5).double()
     structures = [text(words) for words in TEXTS]
     prepared, x = model.prepare(encode(structures, model.encodings)), noise(2, 10, 8)
     rows = golden("bipe")["out.places"]

@@ -11,12 +11,12 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from structpe.attention import attend
-from structpe.data.encode import encode
 from structpe.encodings.label_path import LabelPath
 from structpe.encodings.order import Offset
 from structpe.encodings.trees import Depth
 from structpe.errors import PositionError
 from structpe.positions import Dims, Positions, Site
+from structpe.positions.batch import encode
 from structpe.positions.cai import Cai
 from structpe.structure import Structure, path
 from structpe.terms import Lookup, Terms
@@ -181,6 +181,7 @@ def test_in_evaluation_it_is_the_mean_of_all_paths() -> None:
     torch.testing.assert_close(r[1, 5, 6], r[0, 0, 4], rtol=0, atol=0)
 
 
+@pytest.mark.slow
 def test_in_training_it_is_one_path_drawn_for_each_pair() -> None:
     model, positions, both = many()
     model.train()

@@ -8,11 +8,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from structpe.data.encode import encode
 from structpe.encodings import Centred, Depth, Order
 from structpe.encodings.coordinates import Points
 from structpe.errors import PositionError
 from structpe.positions import Dims, PositionModel
+from structpe.positions.batch import encode
 from structpe.positions.grids import CAPE2D
 from structpe.positions.sinusoidal import CAPE, Sinusoidal
 from structpe.positions.sinusoids import Augmentation, augmented

@@ -9,12 +9,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from structpe.data.encode import encode
 from structpe.encodings import Order, Remaining, Words
 from structpe.errors import PositionError, UnsupportedTerm
 from structpe.nn.layer import StackConfig
 from structpe.nn.stack import Stack
 from structpe.positions import Dims, Site, build
+from structpe.positions.batch import encode
 from structpe.positions.own_attention import Complex, attended, turned, weights
 from structpe.structure import path
 from structpe.terms import Pairs, Terms
@@ -156,5 +156,5 @@ def test_it_is_the_attention_of_an_encoder() -> None:
 
 
 def test_heads_must_divide_half_the_width() -> None:
-    with pytest.raises(PositionError, match="for 2 heads; the width 6 is no multiple of 4"):
+    with pytest.raises(PositionError, match="for 2 heads; the width 6 is not a multiple of 4"):
         Complex(Dims(6, 2, 1), words=WORDS)

@@ -33,7 +33,7 @@ def tables(given: Golden) -> dict[str, Tensor]:
 def summed(dims: Dims, reach: int, given: Golden) -> Terms:
     total = Terms()
     for name, table in tables(given).items():
-        model = MODELS[name](dims, reach=reach).double()
+        model = MODELS[name](dims, max_distance=reach).double()
         with torch.no_grad():
             model.table.weight.copy_(table)
         total = total + terms_of(model, given.cfg["L"])
@@ -42,7 +42,7 @@ def summed(dims: Dims, reach: int, given: Golden) -> Terms:
 
 def composite(dims: Dims, reach: int, given: Golden) -> Terms:
     """What the authors' variant lacks is zero."""
-    model = Composite(dims, reach=reach).double()
+    model = Composite(dims, max_distance=reach).double()
     mine = {"convolution": model.bias, "convolution-dynamic": model.keys, "convolution-dynamic-key": model.queries}
     with torch.no_grad():
         for name, table in mine.items():
@@ -76,7 +76,7 @@ def rows(i: int, j: int, reach: int) -> tuple[int, int]:
 
 
 def test_the_formula() -> None:
-    model = made("composite", reach=2)
+    model = made("composite", max_distance=2)
     assert isinstance(model, Composite)
     b, w_q, w_k = model.bias.weight[1], model.keys.weight[1, :, 0], model.queries.weight[1, :, 0]
 
@@ -102,7 +102,7 @@ def one(model: PositionModel, q: Tensor, k: Tensor, h: int, i: int, j: int) -> T
 
 @pytest.mark.parametrize("name", ["convolution", "convolution-dynamic", "convolution-dynamic-key"])
 def test_the_formula_of_each(name: str) -> None:
-    model = made(name, reach=2)
+    model = made(name, max_distance=2)
     assert_score(model, lambda q, k: lambda h, i, j: one(model, q, k, h, i, j))
 
 

@@ -77,7 +77,7 @@ def test_constructors_and_build_refuse_the_same_of_all_kinds() -> None:
             PositionError,
             "takes true or false; given is 'no'",
         ),  # type: ignore[call-arg]
-        (lambda: MODELS["t5"](DIMS, bukets=3), PositionError, "has no option named 'bukets'. Did you mean 'buckets'"),  # type: ignore[call-arg]
+        (lambda: MODELS["t5"](DIMS, num_bukets=3), PositionError, "no option named 'num_bukets'. Did you mean 'num_bu"),  # type: ignore[call-arg]
         (lambda: MODELS["t5"](), PositionError, "missing a required argument: 'dims'; arguments: dims, encoding"),  # type: ignore[call-arg]
         (lambda: MODELS["t5"](*[DIMS] * 9), PositionError, "too many positional arguments; arguments: dims, encoding"),  # type: ignore[arg-type]
         (lambda: MODELS["t5"](32), PositionError, r"is built for sizes, Dims\(width, heads, layers\); given is 32"),  # type: ignore[arg-type]
@@ -106,8 +106,8 @@ def test_an_encoding_is_an_option_in_any_form() -> None:
 
 
 def test_numbers_of_numpy_are_numbers() -> None:
-    model = MODELS["t5"](DIMS, buckets=np.int64(16))  # type: ignore[call-arg]
-    assert structpe.positions.describe(model)["buckets"] == 16
+    model = MODELS["t5"](DIMS, num_buckets=np.int64(16))  # type: ignore[call-arg]
+    assert structpe.positions.describe(model)["num_buckets"] == 16
     assert type(Distance(max_distance=np.int64(3)).max_distance) is int  # type: ignore[arg-type]
     assert Dims(np.int64(8), 2, 1) == Dims(8, 2, 1)  # type: ignore[arg-type]
 

@@ -48,7 +48,7 @@ def cope_by_hand(model: CoPE, x: Tensor, layer: int, hidden: set[int]) -> Tensor
 @pytest.mark.parametrize("sharing", ["none", "head-wise", "layer-wise", "both"])
 @pytest.mark.parametrize("length", [2, 3, 64])
 def test_the_equations(sharing: str, length: int) -> None:
-    model = made("cope", Dims(6, 2, 2), length=length, sharing=sharing)
+    model = made("cope", Dims(6, 2, 2), max_length=length, sharing=sharing)
     x, positions = noise(1, 7, 6), encoded(model, [labelled_path(7)])
     masked = torch.ones(1, 1, 1, 7, dtype=torch.bool)
     masked[..., 3] = False
@@ -83,8 +83,8 @@ def test_a_tree_counts_by_depth() -> None:
 
 
 def test_what_it_cannot_do_is_refused() -> None:
-    with pytest.raises(PositionError, match="'cope' needs 2 positions or more; given is a length of 1"):
-        CoPE(Dims(8, 2, 1), length=1)
+    with pytest.raises(PositionError, match="'cope' needs 2 positions or more; given is max_length=1"):
+        CoPE(Dims(8, 2, 1), max_length=1)
     model = made("cope")
     with pytest.raises(UnsupportedTerm, match="'cope' has its own attention, which does not support scale"):
         model.attend(noise(1, 3, 8), model.prepare(encoded(model, [labelled_path(3)])), Site(0), Terms(scale=2.0))

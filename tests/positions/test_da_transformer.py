@@ -8,10 +8,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from structpe.data.encode import encode
 from structpe.encodings import Distance
 from structpe.errors import PositionError
 from structpe.positions import Site
+from structpe.positions.batch import encode
 from structpe.positions.decay import DATransformer, rescaled
 from tests.positions.cases import TREES, made
 from tests.positions.literal import Score, assert_score, terms_of

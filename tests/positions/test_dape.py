@@ -8,9 +8,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from structpe.data.encode import encode
 from structpe.errors import PositionError
 from structpe.positions import Dims, PositionModel, Site, build
+from structpe.positions.batch import encode
 from structpe.positions.dape import DAPE, DAPEV2
 from structpe.structure import path
 from structpe.terms import Terms

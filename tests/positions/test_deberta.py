@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from structpe.attention import attend
-from structpe.data.encode import encode
 from structpe.errors import PositionError, UnsupportedTerm
 from structpe.positions import MODELS, Dims, Site, Sources, build, describe
+from structpe.positions.batch import encode
 from structpe.positions.buckets import log_bucket
 from structpe.positions.deberta import DeBERTa, DeBERTaEMD, DeBERTaV2
 from structpe.structure import path
@@ -30,7 +30,7 @@ def test_the_authors_numbers(name: str, dtype: torch.dtype, kernel: str) -> None
     given = golden(name)
     cfg = given.cfg
     interactions = tuple(cfg["pos_att_type"].split("|"))
-    model = DeBERTa(Dims(cfg["hidden"], cfg["heads"], 1), reach=cfg["span"], interactions=interactions).to(dtype)
+    model = DeBERTa(Dims(cfg["hidden"], cfg["heads"], 1), max_distance=cfg["span"], interactions=interactions).to(dtype)
     with torch.no_grad():
         model.table.copy_(given["in.rel_embeddings"])
     model.keys[0].load_state_dict(given.weights("pos_key_proj."))
@@ -52,7 +52,7 @@ def of_head(linear: torch.nn.Module, x: Tensor, h: int) -> Tensor:
 
 @pytest.mark.parametrize("interactions", [("c2p", "p2c"), ("c2p",), ("p2c",)])
 def test_the_formula(interactions: tuple[str, ...]) -> None:
-    model = made("deberta", reach=3, interactions=interactions)
+    model = made("deberta", max_distance=3, interactions=interactions)
     assert isinstance(model, DeBERTa)
 
     def formula(q: Tensor, k: Tensor) -> Score:
@@ -71,7 +71,7 @@ def test_the_formula(interactions: tuple[str, ...]) -> None:
 
 
 def test_interactions_are_plain_data() -> None:
-    model = build({"name": "deberta", "interactions": ["p2c"], "reach": 4}, Dims(8, 2, 1))
+    model = build({"name": "deberta", "interactions": ["p2c"], "max_distance": 4}, Dims(8, 2, 1))
     assert describe(model)["interactions"] == ["p2c"]
     assert sum(p.numel() for p in model.parameters()) == model.claimed_params() == 8 * 8 + 8 * 8 + 8
     with pytest.raises(PositionError, match=r"option 'interactions.*' .* takes one of 'c2p', 'p2c'; given is 'p2p'"):
@@ -116,8 +116,8 @@ def test_offsets_beyond_the_farthest_have_its_bucket(buckets: int, farthest: int
     last = 2 * (buckets // 2) - 1
     for far in (farthest - 1, farthest, farthest + 1, 2 * farthest, 40 * farthest, 1 << 19):
         assert log_bucket(torch.tensor([-far, far]), buckets, farthest).tolist() == [-last, last]
-    model = DeBERTaV2(Dims(8, 2, 1), buckets=buckets, farthest=farthest)
-    rows = model._row(torch.arange(-3 * farthest, 3 * farthest))
+    model = DeBERTaV2(Dims(8, 2, 1), num_buckets=buckets, max_distance=farthest)
+    rows = model.rows.rule(torch.arange(-3 * farthest, 3 * farthest))
     assert rows.unique().tolist() == list(range(buckets - last, buckets + last + 1))
 
 
@@ -130,15 +130,15 @@ def test_the_authors_buckets(buckets: int, farthest: int) -> None:
 def literal_v2(model: DeBERTaV2, x: Tensor, layer: int) -> Tensor:
     """The whole attention of a layer for units x (1, n, 8)."""
     normed = table = model.table
-    which, farthest = model.options()["interactions"], model.farthest
+    which, buckets, farthest = (model.options()[name] for name in ("interactions", "num_buckets", "max_distance"))
     if model.options()["normalised"]:
         centred = table - table.mean(-1, keepdim=True)
         normed = centred / (centred.pow(2).mean(-1, keepdim=True) + 1e-7).sqrt() * model.norm.weight + model.norm.bias
     query, key, value, out = (each[layer] for each in (model.query, model.key, model.value, model.out))
 
     def score(h: int, i: int, j: int) -> Tensor:
-        before = i - j if farthest is None else in_numpy(i - j, model.buckets, farthest)
-        row = max(0, min(before + model.buckets, 2 * model.buckets - 1))
+        before = i - j if farthest is None else in_numpy(i - j, buckets, farthest)
+        row = max(0, min(before + buckets, 2 * buckets - 1))
         q, k = of_head(query, x[0, i], h), of_head(key, x[0, j], h)
         s = q @ k
         if "c2p" in which:
@@ -156,14 +156,14 @@ def literal_v2(model: DeBERTaV2, x: Tensor, layer: int) -> Tensor:
     "options",
     [
         {},
-        {"farthest": None},
+        {"max_distance": None},
         {"interactions": ("c2p",)},
         {"interactions": ("p2c",), "normalised": False},
-        {"buckets": 2},
+        {"num_buckets": 2},
     ],
 )
 def test_the_formula_through_the_matrices_of_the_units(layer: int, options: dict[str, object]) -> None:
-    model, x = made("deberta-v2", **{"buckets": 6, "farthest": 10, **options}), noise(1, 16, 8)
+    model, x = made("deberta-v2", **{"num_buckets": 6, "max_distance": 10, **options}), noise(1, 16, 8)
     assert model.claimed_params() == sum(p.numel() for p in model.parameters())
     assert isinstance(model, DeBERTaV2)
     prepared = model.prepare(encode([path(["w"] * 16)], model.encodings))
@@ -178,8 +178,8 @@ def test_the_authors_numbers_of_the_second_version() -> None:
     bucketed = cfg["position_buckets"] > 0
     model = DeBERTaV2(
         Dims(cfg["hidden"], cfg["heads"], 1),
-        buckets=cfg["position_buckets"] if bucketed else cfg["max_relative_positions"],
-        farthest=cfg["max_relative_positions"] if bucketed else None,
+        num_buckets=cfg["position_buckets"] if bucketed else cfg["max_relative_positions"],
+        max_distance=cfg["max_relative_positions"] if bucketed else None,
         interactions=tuple(cfg["pos_att_type"].split("|")),
         normalised=False,
     ).double()
@@ -215,9 +215,9 @@ def test_a_unit_that_sees_nothing_gets_nothing() -> None:
 @pytest.mark.parametrize(("buckets", "farthest"), [(1, 512), (256, 129)])
 def test_other_buckets_are_refused(buckets: int, farthest: int) -> None:
     with pytest.raises(
-        PositionError, match=f"'deberta-v2' needs 2 buckets .* {buckets} buckets and farthest {farthest}"
+        PositionError, match=f"'deberta-v2' needs 2 buckets .* {buckets} buckets and max_distance {farthest}"
     ):
-        DeBERTaV2(Dims(8, 2, 1), buckets=buckets, farthest=farthest)
+        DeBERTaV2(Dims(8, 2, 1), num_buckets=buckets, max_distance=farthest)
 
 
 # --- the absolute part ---
@@ -241,7 +241,7 @@ def test_it_adds_up_with_the_relative_part() -> None:
 
 
 def test_too_many_places_are_refused() -> None:
-    model = MODELS["deberta-emd"](Dims(8, 2, 1), length=5)
+    model = MODELS["deberta-emd"](Dims(8, 2, 1), max_length=5)
     with pytest.raises(
         PositionError, match="'deberta-emd' has 5 positions, this batch needs 6; build it with a larger"
     ):

@@ -12,12 +12,12 @@ import torch
 from torch import Tensor
 
 from structpe.attention import attend
-from structpe.data.encode import encode
 from structpe.encodings import Distance, Feature, Order
 from structpe.errors import PositionError
 from structpe.nn.layer import StackConfig
 from structpe.nn.stack import Stack
 from structpe.positions import MODELS, Dims, PositionModel, Site, build
+from structpe.positions.batch import encode
 from structpe.structure import Structure, path
 from structpe.terms import Projection, Terms
 from tests.attention.test_memory import Largest, elements
@@ -55,7 +55,7 @@ def own(table: Tensor, layer: int, head: int) -> Tensor:
 
 @pytest.mark.parametrize("sharing", SHARINGS)
 def test_diet_abs_is_equation_1(sharing: str) -> None:
-    model: Any = made("diet-abs", DIMS, rank=3, length=9, sharing=sharing)
+    model: Any = made("diet-abs", DIMS, rank=3, max_length=9, sharing=sharing)
     for layer in range(3):
         found = added(model, text(7), layer)
         for head in range(2):
@@ -68,7 +68,7 @@ def test_diet_abs_is_equation_1(sharing: str) -> None:
 
 @pytest.mark.parametrize("sharing", SHARINGS)
 def test_abs_scalar_is_equation_7_of_the_first_version(sharing: str) -> None:
-    model: Any = made("abs-scalar", DIMS, length=9, sharing=sharing)
+    model: Any = made("abs-scalar", DIMS, max_length=9, sharing=sharing)
     for layer in range(3):
         found = added(model, text(7), layer)
         for head in range(2):
@@ -83,7 +83,7 @@ def test_abs_scalar_is_equation_7_of_the_first_version(sharing: str) -> None:
 @pytest.mark.parametrize("sharing", SHARINGS)
 @pytest.mark.parametrize("name", ["diet-rel", "rel-scalar"])
 def test_a_scalar_for_each_offset(name: str, sharing: str) -> None:
-    model: Any = made(name, DIMS, length=9, sharing=sharing)
+    model: Any = made(name, DIMS, max_length=9, sharing=sharing)
     for layer in range(3):
         found = added(model, text(9), layer)
         for head in range(2):
@@ -133,7 +133,7 @@ def test_the_position_term_is_outside_the_scale(kernel: str) -> None:
 
 
 def test_linformer_is_equation_4() -> None:
-    model: Any = made("diet-abs-lin", DIMS, length=9, mixtures=3, rank=2, mixing="none")
+    model: Any = made("diet-abs-lin", DIMS, max_length=9, mixtures=3, rank=2, mixing="none")
     terms = model.terms(model.prepare(encode([text(6)], model.encodings)), Site(2))
     q, k, v = noise(3, 1, 2, 6, 4).unbind(0)
     expected = torch.zeros(1, 2, 6, 4, dtype=torch.float64)
@@ -159,7 +159,7 @@ def test_keys_are_mixed_before_or_after_they_are_projected() -> None:
 
 def test_diet_abs_of_full_rank_is_any_diet_rel() -> None:
     """Section 3.1 and the ablations of d_p: P_Q = T, P_K = 1 is T, for any T."""
-    relative, absolute = made("diet-rel", DIMS, length=7), made("diet-abs", DIMS, length=7, rank=7)
+    relative, absolute = made("diet-rel", DIMS, max_length=7), made("diet-abs", DIMS, max_length=7, rank=7)
     expected = torch.stack([added(relative, text(7), layer) for layer in range(3)])
     with torch.no_grad():
         absolute.queries.weight.copy_(expected.transpose(1, 2))  # type: ignore[union-attr,operator]
@@ -178,7 +178,7 @@ def test_abs_scalar_does_not_distinguish_ahead_and_behind() -> None:
 
 def test_t5_is_rel_scalar_with_buckets_shared_by_the_layers() -> None:
     """First version, section 4.3."""
-    t5, relative = made("t5", DIMS), made("rel-scalar", DIMS, length=40, sharing="layer-wise")
+    t5, relative = made("t5", DIMS), made("rel-scalar", DIMS, max_length=40, sharing="layer-wise")
     bias = added(t5, text(40))
     with torch.no_grad():
         scalars = torch.cat([bias[:, 0].flip(1), bias[:, 1:, 0]], dim=1)  # query minus key, -39..0, 1..39
@@ -195,7 +195,7 @@ def test_the_two_versions_of_the_paper_name_one_relative_model() -> None:
 
 def test_a_position_at_the_input_gets_the_gradient_of_its_token() -> None:
     """Theorem 2 (theorem 1 of the first version): they are the same wherever X and P are only ever added."""
-    model: Any = made("learned", DIMS, length=6)
+    model: Any = made("learned", DIMS, max_length=6)
     encoder = Stack(StackConfig.transformer(DIMS, 16), model).double()
     x = noise(1, 6, 8).requires_grad_()
     out = encoder.padded(x, encode([text(6)], model.encodings))
@@ -207,7 +207,7 @@ def test_a_position_at_the_input_gets_the_gradient_of_its_token() -> None:
 
 @pytest.mark.parametrize(("name", "growth"), [("diet-abs", 2), ("abs-scalar", 2), ("diet-rel", 2), ("rel-scalar", 2)])
 def test_parameters_grow_with_the_length_not_its_square(name: str, growth: float) -> None:
-    counts = [sum(p.numel() for p in made(name, DIMS, length=length).parameters()) for length in (100, 200, 400)]
+    counts = [sum(p.numel() for p in made(name, DIMS, max_length=length).parameters()) for length in (100, 200, 400)]
     assert counts[1] / counts[0] == pytest.approx(growth, rel=0.01)
     assert counts[2] / counts[1] == pytest.approx(growth, rel=0.01)
 
@@ -222,7 +222,7 @@ def test_places_in_a_linformer_keep_it_linear() -> None:
     """No tensor of forward or backward grows faster than the number of units (section 3.4)."""
     sizes = {}
     for n in (64, 128, 256):
-        model = made("diet-abs-lin", Dims(8, 2, 1), length=256, mixtures=4, rank=4).float()
+        model = made("diet-abs-lin", Dims(8, 2, 1), max_length=256, mixtures=4, rank=4).float()
         encoder = Stack(StackConfig.transformer(Dims(8, 2, 1), 8), model)
         positions = encode([text(n)], model.encodings)
         x = torch.randn(1, n, 8, requires_grad=True)
@@ -240,7 +240,7 @@ def test_places_in_a_linformer_keep_it_linear() -> None:
 
 def test_rows_in_reading_order_are_a_view_of_the_table() -> None:
     """Nothing is computed per batch: texts of several lengths have one left factor and one right."""
-    model: Any = made("diet-abs", DIMS, length=9)
+    model: Any = made("diet-abs", DIMS, max_length=9)
     terms = model.terms(model.prepare(encode([text(6), text(3)], model.encodings)), Site(1))
     for side, table in ((terms.factors[0].left, model.queries), (terms.factors[0].right, model.keys)):
         assert side.shape[0] == 1
@@ -271,31 +271,31 @@ def test_a_zero_that_is_no_padding_is_its_own_place() -> None:
 
 @pytest.mark.parametrize("name", ["diet-abs", "abs-scalar", "diet-abs-lin"])
 def test_places_beyond_the_table_are_refused(name: str) -> None:
-    model = made(name, DIMS, length=5)
+    model = made(name, DIMS, max_length=5)
     model.prepare(encode([text(5)], model.encodings))
     with pytest.raises(PositionError, match=f"{name!r} has 5 positions, this batch needs 6; build it with a larger"):
         model.prepare(encode([text(6)], model.encodings))
-    model = made(name, DIMS, length=5, encoding=Feature("level"))
+    model = made(name, DIMS, max_length=5, encoding=Feature("level"))
     with pytest.raises(PositionError, match="this batch needs 10"):
         model.prepare(encode([replace(text(2), features={"level": np.array([9, 0])})], model.encodings))
 
 
 @pytest.mark.parametrize("name", ["diet-rel", "rel-scalar"])
 def test_offsets_are_not_cut_off(name: str) -> None:
-    model = made(name, DIMS, length=5)
+    model = made(name, DIMS, max_length=5)
     model.prepare(encode([text(5)], model.encodings))
     with pytest.raises(
         PositionError, match=r"has rows for offsets below 5 and does not clip; .* has an offset of 5; build it"
     ):
         model.prepare(encode([text(6)], model.encodings))
-    with pytest.raises(PositionError, match=f"'length' of position model {name!r} is 0; give 1 or more"):
-        MODELS[name](DIMS, length=0)  # type: ignore[call-arg]
+    with pytest.raises(PositionError, match=f"'max_length' of position model {name!r} is 0; give 1 or more"):
+        MODELS[name](DIMS, max_length=0)  # type: ignore[call-arg]
 
 
 @pytest.mark.parametrize("name", ["diet-rel", "rel-scalar"])
 def test_on_a_graph_offsets_are_distances(name: str) -> None:
     """Pairs without a path and units of one node have their own scalars, in addition to those of a path."""
-    model: Any = made(name, DIMS, encoding=Distance(), length=9)
+    model: Any = made(name, DIMS, encoding=Distance(), max_length=9)
     assert model.sizes["R"] == (2 * 9 - 1) + 1 + (2 * 8 + 1)
     assert len(added(model, TREES[0]).unique()) > 10
 
@@ -339,7 +339,7 @@ def test_units_are_mixed_by_their_place() -> None:
 
 def test_a_step_may_come_with_the_offsets_of_a_longer_text() -> None:
     """What it uses itself is what counts: a text that may become long need not."""
-    model = made("diet-rel", DIMS, length=5)
+    model = made("diet-rel", DIMS, max_length=5)
     positions = encode([text(9)], model.encodings)
     for stop in range(1, 6):
         model.prepare(positions.step(stop - 1, stop))

@@ -8,10 +8,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from structpe.data.encode import encode
 from structpe.encodings import Depth, Distance
 from structpe.errors import PositionError, UnsupportedTerm
 from structpe.positions import Dims, Site
+from structpe.positions.batch import encode
 from structpe.positions.own_attention import HardCodedGaussian
 from structpe.positions.windows import DiSAN, DiSANBlock
 from structpe.structure import Structure, path
@@ -94,7 +94,7 @@ def test_attention_per_channel_by_hand(direction: str) -> None:
 def test_it_has_no_heads() -> None:
     model = made("disan-block")
     positions = encoded(model, [labelled_path(3)])
-    with pytest.raises(UnsupportedTerm, match="has no heads, so that a mask for each of 2 heads does not fit"):
+    with pytest.raises(UnsupportedTerm, match="has no heads: a mask for each of 2 heads does not fit"):
         model.attend(noise(1, 3, 8), model.prepare(positions), Site(0), Terms(mask=(causal(3).expand(1, 2, 3, 3),)))
 
 

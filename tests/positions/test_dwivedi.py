@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 import torch
 
-from structpe.data.encode import encode
 from structpe.encodings.order import Order
 from structpe.encodings.walks import RandomWalk
 from structpe.errors import PositionError
 from structpe.positions import Dims
+from structpe.positions.batch import encode
 from structpe.positions.spectral import Dwivedi
 from structpe.structure import path
 

@@ -9,11 +9,11 @@ import pytest
 import torch
 
 from structpe.attention import attend
-from structpe.data.encode import encode
 from structpe.encodings import Expander
 from structpe.encodings.expander import GENERATORS, expander, gap
 from structpe.errors import EncodingError
 from structpe.positions import MODELS, Dims, Site
+from structpe.positions.batch import encode
 from structpe.structure import Structure, path
 from structpe.transforms import with_virtual_node
 from tests.golden import golden

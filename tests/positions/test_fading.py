@@ -8,11 +8,11 @@ import pytest
 import torch
 
 from structpe.attention import attend
-from structpe.data.encode import encode
 from structpe.encodings import Depth, Distance
 from structpe.errors import PositionError
 from structpe.positions import MODELS, Dims, PositionModel, Site
 from structpe.positions.absolute import NoPE
+from structpe.positions.batch import encode
 from structpe.positions.decay import ALiBi, ALiBiCausal, KERPLELog, KERPLEPower
 from structpe.structure import Structure, path
 from structpe.terms import Terms

@@ -10,7 +10,6 @@ import torch
 from torch import Tensor, nn
 
 from structpe.attention import attend
-from structpe.data.encode import encode
 from structpe.encodings import Feature, RandomWalk
 from structpe.encodings.coordinates import Points
 from structpe.errors import PositionError
@@ -24,6 +23,7 @@ from structpe.positions.absolute import (
     Trail,
     solve,
 )
+from structpe.positions.batch import encode
 from structpe.structure import path
 from tests.golden import Golden, golden
 from tests.positions.cases import noise

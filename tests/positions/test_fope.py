@@ -8,9 +8,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from structpe.data.encode import encode
 from structpe.errors import PositionError
 from structpe.positions import Dims, Site
+from structpe.positions.batch import encode
 from structpe.positions.rotary_axes import FoPE
 from structpe.structure import path
 from tests.golden import golden
@@ -27,7 +27,7 @@ def turned(model: FoPE, x: Tensor, layer: int = 0) -> Tensor:
 @pytest.mark.parametrize(("which", "heads", "trained"), [("few", 2, 64), ("many", 1, 4096)])
 def test_it_is_the_authors_code(which: str, heads: int, trained: int) -> None:
     given = golden("fope")
-    model = FoPE(Dims(32, heads, 1), trained=trained).double()
+    model = FoPE(Dims(32, heads, 1), original_length=trained).double()
     shape = model.coefficients.shape[2:]
     model.coefficients[0] = torch.stack([wave(*shape, shift=2.0), wave(*shape, shift=1.0)])
     mine = turned(model, wave(2, heads, 9, 32 // heads))
@@ -38,7 +38,7 @@ def test_it_is_the_authors_code(which: str, heads: int, trained: int) -> None:
 def test_frequencies_and_main_ones_are_the_authors() -> None:
     given = golden("fope")
     for which, heads, trained in (("few", 2, 64), ("many", 1, 4096)):
-        model = FoPE(Dims(32, heads, 2), trained=trained, gain=0.0).double()
+        model = FoPE(Dims(32, heads, 2), original_length=trained, gain=0.0).double()
         for layer in range(2):
             for kind in range(2):
                 assert torch.equal(model.coefficients[layer, kind], given[f"out.main_{which}"])
@@ -76,5 +76,5 @@ def test_each_layer_draws_its_own_and_they_are_saved_but_not_learned() -> None:
 
 @pytest.mark.parametrize(("dims", "trained"), [(Dims(4, 2, 1), 512), (Dims(8, 2, 1), 6)])
 def test_no_frequency_or_pair_is_refused(dims: Dims, trained: int) -> None:
-    with pytest.raises(PositionError, match=r"no frequency left.*give a trained length of 7 or more, and heads of"):
-        FoPE(dims, trained=trained)
+    with pytest.raises(PositionError, match=r"no frequency left.*give an original_length of 7 or more, and heads of"):
+        FoPE(dims, original_length=trained)

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from structpe.data.encode import encode
 from structpe.encodings import Depth
 from structpe.positions import Dims, Positions, Site
+from structpe.positions.batch import encode
 from structpe.positions.own_attention import ForgettingAttention
 from structpe.terms import Terms
 from tests.golden import golden

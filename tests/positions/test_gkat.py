@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from structpe.attention import attend
-from structpe.data.encode import encode
 from structpe.encodings import Distance, WalkKernel, WeisfeilerLehman
 from structpe.errors import PositionError
 from structpe.positions import MODELS, Dims, Positions, Site
+from structpe.positions.batch import encode
 from structpe.structure import path
 from structpe.terms import Lookup
 from tests.golden import golden

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import torch
 
-from structpe.data.encode import encode
 from structpe.encodings import UNREACHABLE, Distance, Offset, TripleOffset
 from structpe.errors import PositionError
 from structpe.positions import MODELS, Dims, Site
+from structpe.positions.batch import encode
 from structpe.positions.buckets import bucket
 from structpe.structure import Structure, path
 from structpe.transforms import levi, with_virtual_node
@@ -155,5 +155,5 @@ def test_other_encodings_of_pairs_do_too() -> None:
     assert rows[0, 1] == 32 + 9
     assert rows[1, 0] == 32 + 7
     assert rows[0, 2] == 17
-    with pytest.raises(PositionError, match="given are 7 buckets and farthest 128"):
-        MODELS["glm-local"](Dims(8, 2, 1), encoding=Offset(), buckets=7)
+    with pytest.raises(PositionError, match="given are 7 buckets and max_distance 128"):
+        MODELS["glm-local"](Dims(8, 2, 1), encoding=Offset(), num_buckets=7)

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from structpe.attention import attend
-from structpe.data.encode import encode
 from structpe.errors import PositionError
 from structpe.positions import Dims, Site
+from structpe.positions.batch import encode
 from structpe.positions.graphs import Graformer, GraformerSurvey
 from structpe.structure import Structure, path
 from tests.golden import golden
@@ -24,7 +24,7 @@ GRAPH = Structure(("A", "B", "C", "r", "s", "D"), [[0, 3], [3, 1], [1, 4], [4, 2
 def model_of(given: object) -> Graformer:
     model = Graformer(
         Dims(given.cfg["d"], given.cfg["num_heads"], 1),
-        reach=given.cfg["max_graph_range"],
+        max_distance=given.cfg["max_graph_range"],
         within=given.cfg["same_text_range"],
     ).double()
     with torch.no_grad():
@@ -57,7 +57,7 @@ def test_the_authors_scores(kernel: str) -> None:
     [(0, 0), (1, 2), (-1, 3), (2, 4), (-2, 5), (3, 6), (-3, 7), (4, 7), (-4, 7), (9, 7)],
 )
 def test_rows_of_distances_merge_their_signs_from_afar(far: int, row: int) -> None:
-    model = Graformer(Dims(4, 1, 1), reach=2, within=2)
+    model = Graformer(Dims(4, 1, 1), max_distance=2, within=2)
     rows = model.prepare(encode([path(["w"] * 11)], model.encodings)).dense()[0]
     # The offset is key minus query, the model looks from the key.
     query, key = (0, abs(far)) if far < 0 else (far, 0)
@@ -65,7 +65,7 @@ def test_rows_of_distances_merge_their_signs_from_afar(far: int, row: int) -> No
 
 
 def test_the_survey_keeps_them_apart() -> None:
-    model = GraformerSurvey(Dims(4, 2, 1), reach=2, within=2)
+    model = GraformerSurvey(Dims(4, 2, 1), max_distance=2, within=2)
     apart = Structure((*"abcdex",), [[0, 1], [1, 2], [2, 3], [3, 4]])
     apart = apart.with_units((*"abcdex", "x"), (0, 1, 2, 3, 4, 5, 5))
     rows = model.prepare(encode([apart], model.encodings)).dense()[0]
@@ -77,7 +77,7 @@ def test_the_survey_keeps_them_apart() -> None:
 
 def test_table_1_counts_the_survey_s_rows_without_units() -> None:
     reach, heads = 7, 4
-    model = GraformerSurvey(Dims(8, heads, 1), reach=reach, within=1)
+    model = GraformerSurvey(Dims(8, heads, 1), max_distance=reach, within=1)
     assert model.claimed_params() - 3 * heads == 2 * (reach + 1) * heads
 
 
@@ -90,8 +90,10 @@ def test_no_step_by_step() -> None:
 
 @pytest.mark.parametrize("sizes", [(0, 3), (3, 0)])
 def test_ranges_below_one_are_refused(sizes: tuple[int, int]) -> None:
-    with pytest.raises(PositionError, match=r"'(reach|within)' of position model 'graformer' is 0; give 1 or more"):
-        Graformer(Dims(4, 2, 1), reach=sizes[0], within=sizes[1])
+    with pytest.raises(
+        PositionError, match=r"'(max_distance|within)' of position model 'graformer' is 0; give 1 or more"
+    ):
+        Graformer(Dims(4, 2, 1), max_distance=sizes[0], within=sizes[1])
 
 
 def test_ties_are_positive_in_both_directions() -> None:

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 import torch
 
-from structpe.data.encode import encode
 from structpe.encodings import Feature, Intimacy, RootDistance, WeisfeilerLehman
 from structpe.errors import PositionError, StructureError
 from structpe.positions import MODELS, Dims
+from structpe.positions.batch import encode
 from structpe.structure import Structure, path
 from structpe.transforms.parts import contexts
 

@@ -12,10 +12,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from structpe.data.encode import encode
 from structpe.encodings import Degree, LabelPath
 from structpe.errors import PositionError
 from structpe.positions import MODELS, Dims, PositionModel, Positions, Site
+from structpe.positions.batch import encode
 from structpe.structure import Structure, path
 from structpe.terms import Lookup
 from structpe.transforms import levi
@@ -216,7 +216,8 @@ def test_a_virtual_node_changes_nothing_among_the_others() -> None:
 
 
 def test_what_is_refused() -> None:
-    with pytest.raises(PositionError, match="'graphormer-gps' needs paths that are cut; given is LabelPath"):
+    told = r"'graphormer-gps' needs paths that are cut: LabelPath\(max_length=19\), for example; given is LabelPath"
+    with pytest.raises(PositionError, match=told):
         MODELS["graphormer-gps"](Dims(8, 2, 1), paths=LabelPath(max_length=1, longer="symbol"))
     star = Structure(("x",) * 6, [[0, i] for i in range(1, 6)], ("a",) * 5, directed=False)
     model = MODELS["graphormer"](Dims(8, 2, 1), paths=LabelPath(max_length=2).fit([star]), degrees=5)

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 import torch
 
-from structpe.data.encode import encode
 from structpe.encodings import RRWP, LabelPath, Offset, RandomWalk
 from structpe.errors import EncodingError, PositionError, UnsupportedTerm
 from structpe.positions import MODELS, Dims, Site, build
+from structpe.positions.batch import encode
 from structpe.positions.grit import signed_root
 from structpe.structure import Structure, path
 from structpe.terms import Terms

@@ -17,8 +17,8 @@ from torch.nn import functional
 
 from structpe.attention import additive, attend, weights
 from structpe.attention.reference import rounded
-from structpe.data.encode import encode
 from structpe.positions import MODELS, Dims, PositionModel, Positions, Site, Sources, build
+from structpe.positions.batch import encode
 from structpe.precision import exactly, widened
 from structpe.structure import path
 from structpe.terms import Factor, Terms
@@ -68,8 +68,8 @@ def half(x: Tensor) -> Tensor:
 
 def long(name: str) -> PositionModel:
     """A model with numbers that bfloat16 has, in float32."""
-    length = MODELS[name](DIMS).options().get("length")
-    rows = {"length": UNITS} if isinstance(length, int) and length < UNITS and name not in BLOCKS else {}
+    length = MODELS[name](DIMS).options().get("max_length")
+    rows = {"max_length": UNITS} if isinstance(length, int) and length < UNITS and name not in BLOCKS else {}
     model = made(name, DIMS, **rows, **LONG.get(name, {})).float()
     for parameter in model.parameters():
         parameter.data = half(parameter.data).float()

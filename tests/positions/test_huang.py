@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 from structpe.attention import attend
-from structpe.data.encode import encode
 from structpe.encodings import Distance
 from structpe.errors import PositionError
 from structpe.positions import MODELS, Dims, PositionModel
+from structpe.positions.batch import encode
 from structpe.positions.relative import HuangM4
 from structpe.structure import path
 from tests.golden import golden
@@ -23,7 +23,7 @@ NAMES = ["huang-m1", "huang-m2", "huang-m3", "huang-m4"]
 
 
 def formula(model: PositionModel, layer: int) -> object:
-    table, length = model.table.weight[layer], model.length
+    table, length = model.table.weight[layer], model.max_length
 
     def of(q: Tensor, k: Tensor) -> Score:
         def score(h: int, i: int, j: int) -> Tensor:
@@ -48,7 +48,7 @@ def formula(model: PositionModel, layer: int) -> object:
 @pytest.mark.parametrize("sharing", ["head-wise", "none"])
 @pytest.mark.parametrize("name", NAMES)
 def test_the_formula(name: str, sharing: str) -> None:
-    model = made(name, length=7, sharing=sharing)
+    model = made(name, max_length=7, sharing=sharing)
     assert_score(model, formula(model, 1), layer=1)
 
 
@@ -56,7 +56,7 @@ def test_the_formula(name: str, sharing: str) -> None:
 def test_the_fourth_is_berts_relative_key_query(kernel: str) -> None:
     given = golden("bert_relative_key_query")
     size, count = given.cfg["max_position_embeddings"], given.cfg["heads"]
-    model = HuangM4(Dims(given.cfg["d"], count, 1), length=size).double()
+    model = HuangM4(Dims(given.cfg["d"], count, 1), max_length=size).double()
     with torch.no_grad():
         model.table.weight.copy_(given["w.distance_embedding.weight"][None, :, None])
     q, k, v = (
@@ -71,7 +71,7 @@ def test_its_half_is_berts_relative_key(kernel: str) -> None:
     """Without the keys' term, the rows in this model's order are those of the reimplementation."""
     given = golden("bert_relative_key")
     size, count = given.cfg["max_position_embeddings"], given.cfg["heads"]
-    model = HuangM4(Dims(given.cfg["d"], count, 1), length=size).double()
+    model = HuangM4(Dims(given.cfg["d"], count, 1), max_length=size).double()
     with torch.no_grad():
         model.table.weight.copy_(given["w.distance_embedding.weight"][None, :, None])
     q, k, v = (
@@ -93,7 +93,7 @@ def test_it_starts_where_attention_does_not_know_positions(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("encoding", [None, Distance()])
 def test_nothing_is_clipped(name: str, encoding: Distance | None) -> None:
-    model = made(name, length=6, **({} if encoding is None else {"encoding": encoding}))
+    model = made(name, max_length=6, **({} if encoding is None else {"encoding": encoding}))
     assert terms_of(model, 6).used()
     with pytest.raises(
         PositionError, match=f"'{name}' has rows for offsets below 6 and does not clip; .* an offset of 6; build"
@@ -103,7 +103,7 @@ def test_nothing_is_clipped(name: str, encoding: Distance | None) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_step_of_decoding_may_come_with_a_longer_path_than_it_uses(name: str) -> None:
-    model = made(name, length=6)
+    model = made(name, max_length=6)
     longer = encode([path(["w"] * 32)], model.encodings)
     assert model.prepare(longer.step(5, 6)).index.shape == (1, 1, 6)
     with pytest.raises(PositionError, match="an offset of 6"):
@@ -118,5 +118,5 @@ def test_all_but_the_first_distinguish_directions() -> None:
 
 
 def test_a_length_below_one_is_refused() -> None:
-    with pytest.raises(PositionError, match="'length' of position model 'huang-m2' is 0; give 1 or more"):
-        MODELS["huang-m2"](Dims(8, 2, 1), length=0)
+    with pytest.raises(PositionError, match="'max_length' of position model 'huang-m2' is 0; give 1 or more"):
+        MODELS["huang-m2"](Dims(8, 2, 1), max_length=0)

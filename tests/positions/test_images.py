@@ -11,10 +11,10 @@ import torch
 from scipy.ndimage import zoom
 from torch import Tensor
 
-from structpe.data.encode import encode
 from structpe.encodings import Coordinates, Order, Points
 from structpe.errors import PositionError
 from structpe.positions import Dims, Site, Sources
+from structpe.positions.batch import encode
 from structpe.positions.grids import DETR, DETRLearned, SinusoidalND, ViT, ViT2D
 from structpe.structure import Structure, path
 from structpe.transforms import grid, with_class_token

@@ -8,10 +8,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from structpe.data.encode import encode
 from structpe.encodings.coordinates import Coordinates
 from structpe.errors import PositionError
 from structpe.positions import Dims, PositionModel, Site
+from structpe.positions.batch import encode
 from structpe.positions.rotary_lie import CayleyString, CirculantString, ComRoPE, LieRE
 from structpe.structure import Structure
 from structpe.transforms import grid

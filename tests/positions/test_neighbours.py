@@ -8,10 +8,10 @@ import pytest
 import torch
 
 from structpe.attention import attend
-from structpe.data.encode import encode
 from structpe.encodings import Distance, Laplacian, Neighbours, Offset, Order, Window
 from structpe.errors import PositionError
 from structpe.positions import MODELS, Dims, Site, build
+from structpe.positions.batch import encode
 from structpe.positions.spectral import Dwivedi, DwivediNeighbours
 from structpe.positions.windows import SlidingWindow
 from structpe.structure import Structure, path

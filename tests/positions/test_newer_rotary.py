@@ -10,11 +10,11 @@ import torch
 from torch import Tensor, nn
 
 import structpe
-from structpe.data.encode import encode
 from structpe.encodings import Depth, Laplacian, Order
 from structpe.encodings.coordinates import Coordinates
 from structpe.errors import PositionError
 from structpe.positions import MODELS, Dims, PositionModel, Site
+from structpe.positions.batch import encode
 from structpe.positions.decay import FIRE
 from structpe.positions.rotary import Llama3, Rotary, RotaryHalf
 from structpe.positions.rotary_axes import WIRE, MixedRotary, MRoPE
@@ -56,7 +56,7 @@ def test_llama3_is_that_of_hugging_face(width: int, scale: float, trained: int) 
     )
     theirs, length = ROPE_INIT_FUNCTIONS["llama3"](config, torch.device("cpu"))
     assert length == 1
-    mine = Llama3(Dims(width, 1, 1), scale=scale, trained=trained).inverse_frequencies()
+    mine = Llama3(Dims(width, 1, 1), scale=scale, original_length=trained).inverse_frequencies()
     torch.testing.assert_close(mine.float(), theirs, rtol=1e-5, atol=0)
 
 

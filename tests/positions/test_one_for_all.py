@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from structpe.data.encode import encode
 from structpe.positions import MODELS, Block, Dims, Site
+from structpe.positions.batch import encode
 from structpe.terms import Terms
 from tests.positions.cases import TREES, made
 

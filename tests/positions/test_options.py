@@ -47,16 +47,22 @@ def test_no_model_takes_a_number_that_means_nothing(least: float) -> None:
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        ({"name": "abs-scalar", "length": -1}, "option 'length' of position model 'abs-scalar' is -1; give 1 or more"),
+        (
+            {"name": "abs-scalar", "max_length": -1},
+            "option 'max_length' of position model 'abs-scalar' is -1; give 1 or more",
+        ),
         ({"name": "abs-scalar", "rank": 0}, "option 'rank' of position model 'abs-scalar' is 0; give 1 or more"),
-        ({"name": "learned", "length": 0}, "option 'length' of position model 'learned' is 0; give 1 or more"),
+        ({"name": "learned", "max_length": 0}, "option 'max_length' of position model 'learned' is 0; give 1 or more"),
         ({"name": "heat-kernel", "layers": -1}, "option 'layers' of .* is -1; give 0 or more"),
         ({"name": "rotary", "base": 1.0}, "option 'base' of position model 'rotary' is 1.0; give a number above 1"),
         ({"name": "rotary", "base": math.nan}, "option 'base' of .* is nan; give a finite number"),
         ({"name": "cai", "dropout": 1.0}, "option 'dropout' of .* is 1.0; give a probability: 0 or more, and below 1"),
         ({"name": "fourier", "sigma": 1e-300}, "is 1e-300; its magnitude must be between 1e-30 and 1e\\+30, or 0"),
         ({"name": "fourier", "seed": 10**30}, "give 9223372036854775807 at most"),
-        ({"name": "learned", "length": 10**12}, "is 1000000000000; at most 16777216 is allowed, give a smaller number"),
+        (
+            {"name": "learned", "max_length": 10**12},
+            "is 1000000000000; at most 16777216 is allowed, give a smaller number",
+        ),
         ({"name": "xpos", "fading": 0}, "position model 'xpos' takes a fading above 0; given is 0"),
         ({"name": "yarn", "slow": 0.0}, "position model 'yarn' takes a slow above 0; given is 0.0"),
         ({"name": "hard-coded-gaussian", "centres": [0.0, math.nan]}, r"is \(0.0, nan\); give a finite number"),
@@ -74,8 +80,8 @@ def test_what_may_be_zero_or_below() -> None:
 
 
 def test_a_table_that_memory_does_not_hold() -> None:
-    given = {"name": "learned", "length": 1 << 24}
-    with pytest.raises(PositionError, match=r"position model 'learned' cannot be built with {'length': 16777216}"):
+    given = {"name": "learned", "max_length": 1 << 24}
+    with pytest.raises(PositionError, match=r"position model 'learned' cannot be built with {'max_length': 16777216}"):
         build(given, Dims(1 << 16, 2, 3))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.nn import functional
@@ -20,6 +20,7 @@ def padded(paths: list[list[int]], length: int = 7) -> Tensor:
     return torch.tensor([path + [-1] * (length - len(path)) for path in paths])
 
 
+@settings(max_examples=20)
 @given(paths=DRAWN)
 def test_the_last_states_are_those_of_a_network_that_reads_path_by_path(paths: list[list[int]]) -> None:
     torch.manual_seed(0)
@@ -42,7 +43,7 @@ def test_the_last_states_are_those_of_a_network_that_reads_path_by_path(paths: l
 def test_a_node_for_each_distinct_beginning(paths: list[list[int]]) -> None:
     trie = Trie.of(padded(paths))
     beginnings = {tuple(path[:end]) for path in paths for end in range(1, len(path) + 1)}
-    assert sum(len(level.labels) for level in trie.levels) == len(beginnings)
+    assert sum(len(labels) for labels, _ in trie.levels) == len(beginnings)
     of_node = {tuple(path[: t + 1]): int(trie.nodes[i, t]) for i, path in enumerate(paths) for t in range(len(path))}
     assert sorted(of_node.values()) == list(range(len(beginnings)))
 

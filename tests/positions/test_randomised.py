@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import torch
 
-from structpe.data.encode import encode
 from structpe.encodings import UNREACHABLE, WITHIN, Order
 from structpe.errors import PositionError
 from structpe.positions import MODELS, Dims, Site, build
+from structpe.positions.batch import encode
 from structpe.positions.stochastic import Randomised
 from structpe.structure import path
 from tests.positions.cases import TREES, Around, encoded, noise
@@ -27,7 +27,7 @@ def places(model: Randomised, n: int) -> list[int]:
 
 def test_a_training_step_draws_a_sorted_subsample_of_all_places() -> None:
     torch.manual_seed(0)
-    model, counts = Randomised(DIMS, length=10, longest=10).train(), Counter()
+    model, counts = Randomised(DIMS, max_length=10, longest=10).train(), Counter()
     for _ in range(300):
         drawn = places(model, 4)
         assert drawn == sorted(set(drawn))
@@ -38,7 +38,7 @@ def test_a_training_step_draws_a_sorted_subsample_of_all_places() -> None:
 
 def test_offsets_keep_their_signs_and_zero() -> None:
     torch.manual_seed(0)
-    model = Randomised(DIMS, {"name": "t5", "encoding": "distance"}, length=50, longest=10).train()
+    model = Randomised(DIMS, {"name": "t5", "encoding": "distance"}, max_length=50, longest=10).train()
     given = encoded(model, TREES)[model.encodings[0]]
     drawn = model._drawn(given)
     assert torch.equal(drawn.index, given.index)
@@ -59,7 +59,7 @@ def test_offsets_keep_their_signs_and_zero() -> None:
 def test_evaluation_spreads_places_evenly_and_any_model_reads_them(name: str) -> None:
     """A text of which every third unit is given is the text with three times as far between units."""
     torch.manual_seed(0)
-    model = Randomised(DIMS, name, length=30, longest=10).double().eval()
+    model = Randomised(DIMS, name, max_length=30, longest=10).double().eval()
     x = noise(1, 4, 8)
     every = encode([path(["w"] * 10)], model.encodings)
     sparse = {}
@@ -79,7 +79,7 @@ def test_evaluation_spreads_places_evenly_and_any_model_reads_them(name: str) ->
 
 def test_training_learns_through_the_other_model() -> None:
     torch.manual_seed(0)
-    model = Randomised(DIMS, {"name": "learned", "length": 64}, length=64, longest=16).double().train()
+    model = Randomised(DIMS, {"name": "learned", "max_length": 64}, max_length=64, longest=16).double().train()
     positions, x = encode([path("abcdef")], model.encodings), noise(1, 6, 8)
     model.inputs(x, model.prepare(positions)).sum().backward()
     touched = model.inner.table.grad.abs().sum(1) > 0
@@ -90,11 +90,11 @@ def test_training_learns_through_the_other_model() -> None:
 
 
 def test_some_layers_and_descriptions() -> None:
-    model = build({"name": "randomised", "model": {"name": "t5", "buckets": 8}, "in_layers": [1]}, DIMS)
+    model = build({"name": "randomised", "model": {"name": "t5", "num_buckets": 8}, "in_layers": [1]}, DIMS)
     prepared = model.prepare(encoded(model, [path("abc")]))
     assert not model.terms(prepared, Site(0)).used()
     assert model.terms(prepared, Site(1)).used() == {"bias"}
-    assert Randomised(DIMS).options() == {"model": "rotary", "length": 2048, "longest": 512}
+    assert Randomised(DIMS).options() == {"model": "rotary", "max_length": 2048, "longest": 512}
     assert MODELS["randomised"] is Randomised
 
 
@@ -102,11 +102,11 @@ def test_some_layers_and_descriptions() -> None:
     ("options", "text"),
     [
         (
-            {"length": 8, "longest": 9},
+            {"max_length": 8, "longest": 9},
             "'randomised' spreads 9 units over 8 places; give longest=8 at most, or a larger",
         ),
         ({"model": "dwivedi"}, "'randomised' draws places and distances, whole numbers; 'dwivedi' reads 'laplacian'"),
-        ({"model": "zhu-sum"}, "'zhu-sum' reads 'label-path', which gives others"),
+        ({"model": "zhu-sum"}, "'zhu-sum' reads 'label-path', which returns other values"),
         ({"model": "rotari"}, "there is no position model named 'rotari'"),
     ],
 )
@@ -116,7 +116,7 @@ def test_what_cannot_be_randomised(options: dict[str, Any], text: str) -> None:
 
 
 def test_a_text_with_more_units_than_places() -> None:
-    model = Randomised(DIMS, length=5, longest=5).train()
+    model = Randomised(DIMS, max_length=5, longest=5).train()
     assert places(model, 5) == [0, 1, 2, 3, 4]
     with pytest.raises(
         PositionError, match="draws from 5 places, and a text of this batch has a place or distance 5; bu"

@@ -66,7 +66,7 @@ def test_what_comes_later_changes_nothing_and_what_came_before_does(name: str) -
 
 
 def test_rr_attends_as_shaw_does() -> None:
-    mine, shaw = made("rr", reach=3), Shaw(Dims(8, 2, 3), reach=3).double()
+    mine, shaw = made("rr", max_distance=3), Shaw(Dims(8, 2, 3), max_distance=3).double()
     shaw.keys.weight.data.copy_(mine.keys.weight)
     shaw.values.weight.data.copy_(mine.values.weight)
     for layer in range(3):

@@ -10,10 +10,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from structpe.data.encode import encode
 from structpe.encodings import Depth, Distance, Order
 from structpe.errors import PositionError
 from structpe.positions import MODELS, Dims, PositionModel, Positions, Site
+from structpe.positions.batch import encode
 from structpe.positions.rotary import Turns
 from structpe.structure import path
 from tests.golden import golden
@@ -48,13 +48,13 @@ def tables(model: PositionModel, length: int) -> tuple[Tensor, Tensor]:
 
 
 AS_CODED = {
-    "yarn": ("yarn", {"trained": 16}),
-    "yarn_ext": ("yarn", {"trained": 2048, "scale": 8.0}),
+    "yarn": ("yarn", {"original_length": 16}),
+    "yarn_ext": ("yarn", {"original_length": 2048, "scale": 8.0}),
     "linear_PI": ("position-interpolation", {}),
     "ntk": ("ntk-aware", {}),
     "partntk": ("ntk-by-parts", {}),
-    "dyn_ntk": ("dynamic-ntk", {"trained": 16}),
-    "dyn_linear": ("dynamic-interpolation", {"trained": 16}),
+    "dyn_ntk": ("dynamic-ntk", {"original_length": 16}),
+    "dyn_linear": ("dynamic-interpolation", {"original_length": 16}),
     "rope_base": ("rotary-half", {}),
 }
 
@@ -82,7 +82,7 @@ def test_the_line_of_yarn_with_and_without_rounded_ends(trained: int, width: int
         low, high = math.floor(low), math.ceil(high)
     low, high = max(low, 0), min(high, width - 1)
     high += 0.001 * (low == high)
-    cos, _ = tables(model_of("yarn", width, trained=trained, truncate=truncate, longer=1.5), 40)
+    cos, _ = tables(model_of("yarn", width, original_length=trained, truncate=truncate, attention_factor=1.5), 40)
     for i in range(width // 2):
         interpolated = max(0.0, min(1.0, (i - low) / (high - low)))
         frequency = 10000 ** (-2 * i / width) * (interpolated / 4 + 1 - interpolated)
@@ -93,7 +93,7 @@ def test_the_line_of_yarn_with_and_without_rounded_ends(trained: int, width: int
 @pytest.mark.parametrize(("fast", "slow", "first", "last"), [(32.0, 1e-9, 2, 15), (1e9, 1.0, 0, 6)])
 def test_the_ends_of_the_line_of_yarn_are_clamped(fast: float, slow: float, first: int, last: int) -> None:
     """By hand, to 0..15 for a head of 16: without, they would be at 24 and at -14."""
-    model = model_of("yarn", 16, trained=2048, fast=fast, slow=slow)
+    model = model_of("yarn", 16, original_length=2048, fast=fast, slow=slow)
     frequencies = model.inverse_frequencies().tolist()  # type: ignore[operator]
     for i, frequency in enumerate(frequencies):
         changed = min(1.0, max(0.0, (i - first) / (last - first)))
@@ -102,20 +102,20 @@ def test_the_ends_of_the_line_of_yarn_are_clamped(fast: float, slow: float, firs
 
 @pytest.mark.parametrize("name", ["yarn", "longrope", "longrope-dynamic"])
 def test_the_factor_may_be_given(name: str) -> None:
-    usual, said = (tables(model_of(name, 8, **options), 9) for options in ({}, {"longer": 3.0}))
+    usual, said = (tables(model_of(name, 8, **options), 9) for options in ({}, {"attention_factor": 3.0}))
     ratio = 3 / usual[0][0, 0]  # the cosine of no angle is the length itself
     for one, other in zip(usual, said, strict=True):
         torch.testing.assert_close(one * ratio, other, rtol=0, atol=1e-12)
     with pytest.raises(
-        PositionError, match=rf"'{name}' multiplies queries and keys by a factor above 0; given is longer=0.0"
+        PositionError, match=rf"'{name}' multiplies queries and keys by a factor above 0; given is attention_factor=0.0"
     ):
-        model_of(name, 8, longer=0.0)
+        model_of(name, 8, attention_factor=0.0)
 
 
 def test_kept_places_stay_as_long_as_they_are() -> None:
-    cos, _ = tables(model_of("longrope", 8, longer=3.0, kept=2), 5)
+    cos, _ = tables(model_of("longrope", 8, attention_factor=3.0, kept=2), 5)
     assert cos[0, 0] == 1
-    assert (tables(model_of("longrope", 8, longer=3.0), 5)[0][2:] == cos[2:]).all()
+    assert (tables(model_of("longrope", 8, attention_factor=3.0), 5)[0][2:] == cos[2:]).all()
 
 
 # --- formulas, written out ---
@@ -140,7 +140,7 @@ def expected(name: str, i: int, width: int, length: int, a: float = 4.0, trained
 @pytest.mark.parametrize("length", [16, 17, 40])
 @pytest.mark.parametrize("name", [n for n in HALVES if n not in ("ntk-by-parts", "yarn")])
 def test_inverse_frequencies_by_hand(name: str, length: int) -> None:
-    options: dict[str, Any] = {"trained": 16} if "dynamic" in name or name == "longrope" else {}
+    options: dict[str, Any] = {"original_length": 16} if "dynamic" in name or name == "longrope" else {}
     if name != "dynamic-interpolation":
         options["scale"] = 4.0
     cos, sin = tables(model_of(name, 8, **options), length)
@@ -173,16 +173,19 @@ def test_texts_that_are_no_longer_turn_as_in_training(name: str) -> None:
 
 
 def test_kept_places_of_longrope_are_those_of_training() -> None:
-    mixed = tables(model_of("longrope", 8, trained=16, kept=5), 12)
+    mixed = tables(model_of("longrope", 8, original_length=16, kept=5), 12)
     for table, plain, long in zip(
-        mixed, tables(model_of("rotary-half", 8), 12), tables(model_of("longrope", 8, trained=16), 12), strict=True
+        mixed,
+        tables(model_of("rotary-half", 8), 12),
+        tables(model_of("longrope", 8, original_length=16), 12),
+        strict=True,
     ):
         torch.testing.assert_close(table[:5], plain[:5], rtol=0, atol=1e-12)
         torch.testing.assert_close(table[5:], long[5:], rtol=0, atol=1e-12)
 
 
 def test_given_factors_of_longrope() -> None:
-    cos, _ = tables(model_of("longrope", 8, trained=16, factors=(1.0, 2.0, 5.0, 7.5)), 12)
+    cos, _ = tables(model_of("longrope", 8, original_length=16, factors=(1.0, 2.0, 5.0, 7.5)), 12)
     longer = math.sqrt(1 + math.log(4) / math.log(16))
     for i, factor in enumerate((1.0, 2.0, 5.0, 7.5)):
         assert cos[11, i] == pytest.approx(math.cos(11 * 10000 ** (-i / 4) / factor) * longer, abs=1e-12)
@@ -193,7 +196,7 @@ def test_given_factors_of_longrope() -> None:
 
 @pytest.mark.parametrize("name", DYNAMIC)
 def test_beyond_the_length_of_training_padded_together_is_one_by_one(name: str) -> None:
-    model = MODELS[name](Dims(8, 2, 3), trained=5, **DYNAMIC[name]).double()
+    model = MODELS[name](Dims(8, 2, 3), original_length=5, **DYNAMIC[name]).double()
     x = noise(3, 10, 8)
     together = Around(model)(encoded(model, TREES), x, present(TREES))
     for row, structure in enumerate(TREES):
@@ -204,7 +207,7 @@ def test_beyond_the_length_of_training_padded_together_is_one_by_one(name: str) 
 
 @pytest.mark.parametrize("name", DYNAMIC)
 def test_a_text_that_grows_changes_its_first_units(name: str) -> None:
-    model, x = MODELS[name](Dims(8, 2, 1), trained=5, **DYNAMIC[name]).double(), noise(1, 9, 8)
+    model, x = MODELS[name](Dims(8, 2, 1), original_length=5, **DYNAMIC[name]).double(), noise(1, 9, 8)
     assert not model.causal
     shorter, longer = (Around(model)(encoded(model, [labelled_path(n)]), x[:, :n], causal(n)) for n in (8, 9))
     assert not torch.allclose(shorter, longer[:, :8], atol=1e-6)
@@ -213,7 +216,7 @@ def test_a_text_that_grows_changes_its_first_units(name: str) -> None:
 @pytest.mark.parametrize("name", ["dynamic-ntk", "dynamic-interpolation"])
 def test_up_to_the_length_of_training_nothing_changes(name: str) -> None:
     for mine, plain in zip(
-        tables(model_of(name, 16, trained=30), 30), tables(model_of("rotary-half", 16), 30), strict=True
+        tables(model_of(name, 16, original_length=30), 30), tables(model_of("rotary-half", 16), 30), strict=True
     ):
         torch.testing.assert_close(mine, plain, rtol=0, atol=1e-12)
 
@@ -341,10 +344,12 @@ def test_factors_of_longrope_that_do_not_fit_are_refused() -> None:
     with pytest.raises(PositionError, match=r"a positive factor for each of the 2 pairs.*given are 2: 0\.0, 2\.0"):
         MODELS["longrope-dynamic"](Dims(8, 2, 1), factors=(0.0, 2.0))
     for name in ("longrope", "longrope-dynamic"):
-        with pytest.raises(PositionError, match=f"{name!r} takes a trained length of 2 or more; given is 1"):
-            MODELS[name](Dims(8, 2, 1), trained=1)
+        with pytest.raises(PositionError, match=f"{name!r} takes an original_length of 2 or more; given is 1"):
+            MODELS[name](Dims(8, 2, 1), original_length=1)
     with pytest.raises(PositionError, match="divides by scale - 1"):
         MODELS["longrope-dynamic"](Dims(8, 2, 1), scale=1.0)
     model = MODELS["longrope-dynamic"](Dims(8, 2, 1), factors=(1.0, 20.0))
-    with pytest.raises(PositionError, match="no positive factors for a text of 7 units; give a 'trained' nearer"):
+    with pytest.raises(
+        PositionError, match="no positive factors for a text of 7 units; give an 'original_length' nearer"
+    ):
         model.prepare(encode([path(["w"] * 7)], model.encodings))

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 
-from structpe.data.encode import encode
 from structpe.encodings.laplacian import Laplacian
 from structpe.errors import PositionError
 from structpe.positions import MODELS, Dims, Site
+from structpe.positions.batch import encode
 from structpe.positions.rotary import Rotary, RotaryHalf, RotaryModel
 from structpe.structure import path
 from tests.golden import golden

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 import torch
 
-from structpe.data.encode import encode
 from structpe.encodings import Depth, Distance
 from structpe.encodings.base import UNREACHABLE, WITHIN
 from structpe.positions import Dims, Site
-from structpe.positions.tables import Rows, Window
+from structpe.positions.batch import encode
+from structpe.positions.tables import Rows, clipped_rows
 from structpe.structure import path
 from tests.positions.cases import made
 
@@ -18,16 +18,16 @@ WORD = path("abc").with_units(["a", "b1", "b2", "b3", "c"], [0, 1, 1, 1, 2])
 
 def test_units_of_one_node_have_rows_in_their_order() -> None:
     """The first row is that of a key far before its query, the last that of one far behind it."""
-    rows = Rows(Distance(), 7, within=3)
+    rows = Rows(Distance(), 7, lambda offsets: offsets, within=3)
     values = torch.tensor([WITHIN + k for k in (-9, -3, -2, -1, 1, 2, 3, 9)])
     assert rows.size == 7 + 1 + 7
-    assert rows.of(values, lambda offsets: offsets).tolist() == [8, 8, 9, 10, 12, 13, 14, 14]
-    assert rows.of(torch.tensor([UNREACHABLE]), lambda offsets: offsets).tolist() == [7]
-    assert Rows(Depth(), 7).size == 7
+    assert rows.of(values).tolist() == [8, 8, 9, 10, 12, 13, 14, 14]
+    assert rows.of(torch.tensor([UNREACHABLE])).tolist() == [7]
+    assert Rows(Depth(), 7, lambda offsets: offsets).size == 7
 
 
 def test_a_window_has_them_behind_its_offsets() -> None:
-    window = Window(Distance(), 2, within=2)
+    window = clipped_rows(Distance(), 2, within=2)
     values = torch.tensor([-5, -2, 0, 2, 5, UNREACHABLE, WITHIN - 2, WITHIN - 1, WITHIN + 1, WITHIN + 2])
     assert window.of(values).tolist() == [0, 0, 2, 4, 4, 5, 6, 7, 9, 10]
 

@@ -17,7 +17,7 @@ from structpe.nn.layer import StackConfig
 from structpe.nn.stack import Stack
 from structpe.positions import Dims, PositionModel, Site, Sources, Sum, build, describe
 from structpe.structure import path
-from structpe.tasks.positions import fitted
+from structpe.tasks.config import fitted
 from structpe.terms import Terms
 from tests.positions.cases import TREES, encoded, labelled_path, noise
 

@@ -7,9 +7,9 @@ import torch
 from torch import Tensor
 
 from structpe.attention import attend
-from structpe.data.encode import encode
 from structpe.errors import PositionError
 from structpe.positions import Dims, Site
+from structpe.positions.batch import encode
 from structpe.positions.relative import Shaw, ShawAbsolute, ShawKeys
 from structpe.structure import path
 from tests.golden import golden
@@ -24,7 +24,7 @@ def sequence(model: torch.nn.Module, length: int) -> object:
 @pytest.mark.parametrize("kernel", ["dense", "tables"])
 def test_the_authors_numbers(kernel: str) -> None:
     given = golden("shaw_t2t")
-    model = Shaw(Dims(8, 2, 1), reach=given.cfg["max_relative_position"])
+    model = Shaw(Dims(8, 2, 1), max_distance=given.cfg["max_relative_position"])
     with torch.no_grad():
         model.keys.weight.copy_(given["w.keys"][None, :, None])
         model.values.weight.copy_(given["w.values"][None, :, None])
@@ -40,7 +40,7 @@ def test_the_authors_numbers(kernel: str) -> None:
 def test_keys_only_are_berts_relative_key(kernel: str) -> None:
     given = golden("bert_relative_key")
     reach, heads = given.cfg["max_position_embeddings"] - 1, given.cfg["heads"]
-    model = ShawKeys(Dims(given.cfg["d"], heads, 1), reach=reach).double()
+    model = ShawKeys(Dims(given.cfg["d"], heads, 1), max_distance=reach).double()
     with torch.no_grad():  # their rows are query minus key
         model.keys.weight.copy_(given["w.distance_embedding.weight"].flip(0)[None, :, None])
 
@@ -54,12 +54,12 @@ def test_keys_only_are_berts_relative_key(kernel: str) -> None:
 
 
 def test_a_reach_below_one_is_refused() -> None:
-    with pytest.raises(PositionError, match="'reach' of position model 'shaw' is 0; give 1 or more"):
-        Shaw(Dims(8, 2, 1), reach=0)
+    with pytest.raises(PositionError, match="'max_distance' of position model 'shaw' is 0; give 1 or more"):
+        Shaw(Dims(8, 2, 1), max_distance=0)
 
 
 def test_the_absolute_variant_pair_by_pair() -> None:
-    model = made("shaw-absolute", length=9)
+    model = made("shaw-absolute", max_length=9)
     q, k, v = units(4, 7)
     keys, values = (table.weight[1, :, 0].unflatten(0, (9, 9)) for table in (model.keys, model.values))
     for kernel in ("dense", "tables"):
@@ -74,7 +74,7 @@ def test_the_absolute_variant_pair_by_pair() -> None:
 
 def test_the_absolute_variant_on_texts_in_any_order() -> None:
     """Places are those of reading, not of storing: trees here are not stored in their order."""
-    model = made("shaw-absolute", length=12)
+    model = made("shaw-absolute", max_length=12)
     prepared = model.prepare(encoded(model, TREES))
     places = encoded(model, TREES)[model.encodings[0]]
     for b, tree in enumerate(TREES):
@@ -84,7 +84,7 @@ def test_the_absolute_variant_on_texts_in_any_order() -> None:
 
 
 def test_with_offsets_in_its_table_it_is_the_relative_variant() -> None:
-    absolute, relative = made("shaw-absolute", length=7), made("shaw", reach=6)
+    absolute, relative = made("shaw-absolute", max_length=7), made("shaw", max_distance=6)
     places = torch.arange(7)
     rows = (places[None] - places[:, None] + 6).flatten()
     with torch.no_grad():
@@ -97,6 +97,6 @@ def test_with_offsets_in_its_table_it_is_the_relative_variant() -> None:
 
 def test_the_absolute_variant_ends_at_its_length() -> None:
     with pytest.raises(PositionError, match="'shaw-absolute' has 5 positions, this batch needs 6; build it"):
-        terms_of(ShawAbsolute(Dims(8, 2, 1), length=5), 6)
-    with pytest.raises(PositionError, match="'length' of position model 'shaw-absolute' is 0; give 1 or more"):
-        ShawAbsolute(Dims(8, 2, 1), length=0)
+        terms_of(ShawAbsolute(Dims(8, 2, 1), max_length=5), 6)
+    with pytest.raises(PositionError, match="'max_length' of position model 'shaw-absolute' is 0; give 1 or more"):
+        ShawAbsolute(Dims(8, 2, 1), max_length=0)

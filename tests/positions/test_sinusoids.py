@@ -10,13 +10,13 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from structpe.data.encode import encode
 from structpe.encodings import Depth, Feature, Laplacian, Size
 from structpe.errors import PositionError
 from structpe.nn.layer import StackConfig
 from structpe.nn.stack import Stack
 from structpe.positions import Dims, PositionModel, Site, Sources
 from structpe.positions.absolute import Learned
+from structpe.positions.batch import encode
 from structpe.positions.sinusoidal import (
     MVPE,
     PNAT,
@@ -29,8 +29,8 @@ from structpe.positions.sinusoidal import (
     SinusoidalConcatenated,
     Universal,
     UniversalSinusoidal,
+    difference,
 )
-from structpe.positions.sinusoids import difference
 from structpe.structure import Structure, path
 from tests.golden import golden
 from tests.positions.cases import TREES, noise
@@ -152,7 +152,7 @@ def test_a_fixed_offset_is_a_linear_map() -> None:
 
 def test_learned_positions_have_no_such_law() -> None:
     torch.manual_seed(0)
-    p = added(Learned(Dims(32, 1, 1), length=60).double(), text(60))
+    p = added(Learned(Dims(32, 1, 1), max_length=60).double(), text(60))
     assert (p @ p.T).diagonal(3).std() > 1e-3
 
 

@@ -10,10 +10,10 @@ import torch
 from scipy.special import eval_legendre, lpmv
 from torch import Tensor
 
-from structpe.data.encode import encode
 from structpe.encodings import Points
 from structpe.errors import EncodingError, PositionError
 from structpe.positions import Dims, PositionModel
+from structpe.positions.batch import encode
 from structpe.positions.space import Continuous, Spherical, SphericalHarmonics, harmonics
 from structpe.structure import Structure
 from structpe.transforms import grid

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 
 from structpe.attention import attend
-from structpe.data.encode import encode
 from structpe.encodings import Depth
 from structpe.errors import PositionError
 from structpe.positions import Dims, Positions, Site
+from structpe.positions.batch import encode
 from structpe.positions.stochastic import SPEConv, SPEConvGated, SPEGated, SPESine
 from structpe.structure import path
 from structpe.terms import Terms
@@ -242,5 +242,5 @@ def test_sizes_below_1_are_refused(model: type, size: str) -> None:
 def test_filters_need_whole_numbers() -> None:
     model = SPEConv(Dims(8, 2, 1))
     (encoding,) = model.encodings
-    with pytest.raises(PositionError, match=r"'spe-conv' needs whole numbers from 0 on .*; 'order' gives others"):
+    with pytest.raises(PositionError, match=r"'spe-conv' needs whole numbers from 0 .*'order' returns other numbers"):
         model.prepare(Positions({encoding: torch.tensor([[0.5, 1.0]])}))

@@ -10,10 +10,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from structpe.data.encode import encode
 from structpe.encodings import Adjacency, Eigenpairs
 from structpe.errors import UnsupportedTerm
 from structpe.positions import MODELS, Dims, PositionModel, Site
+from structpe.positions.batch import encode
 from structpe.structure import Structure
 from structpe.terms import Terms
 from tests.positions.cases import TREES, Around, encoded, made, noise, present
@@ -212,7 +212,7 @@ def path_of(size: int) -> Structure:
 def test_a_mask_for_each_head_is_refused() -> None:
     model, mask = made("lspe"), torch.ones(1, 2, 8, 8, dtype=torch.bool)
     mask[0, 1, 0, 1] = False
-    with pytest.raises(UnsupportedTerm, match="position model 'lspe' has no heads, so that a mask for each of 2 heads"):
+    with pytest.raises(UnsupportedTerm, match="position model 'lspe' has no heads: a mask for each of 2 heads"):
         model.attend(noise(1, 8, 8), model.prepare(encoded(model, [GRAPH])), Site(0), Terms(mask=(mask,)))
 
 

@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from structpe.attention import attend
-from structpe.data.encode import encode
 from structpe.errors import PositionError
 from structpe.positions import Dims, PositionModel, Site
+from structpe.positions.batch import encode
 from structpe.positions.buckets import T5, T5Causal, T5Unshared, bucket
 from structpe.structure import path
 from structpe.terms import Terms
@@ -35,7 +35,7 @@ def test_the_peers_attention(name: str, model_class: type[PositionModel], kernel
     given = golden(name)
     cfg = given.cfg
     dims = Dims(cfg["d_model"], cfg["heads"], 1)
-    model = model_class(dims, buckets=cfg["buckets"], farthest=cfg["max_distance"]).double()
+    model = model_class(dims, num_buckets=cfg["buckets"], max_distance=cfg["max_distance"]).double()
     with torch.no_grad():
         model.table.weight.copy_(given["w.relative_attention_bias.weight"][None])
     terms = model.terms(model.prepare(encode([path(["w"] * 7)], model.encodings)), Site(0))
@@ -60,7 +60,7 @@ def by_definition(r: int, buckets: int, farthest: int, both: bool) -> int:
 @pytest.mark.parametrize(("model_class", "both"), [(T5, True), (T5Unshared, True), (T5Causal, False)])
 def test_each_offset_has_the_bias_of_its_bucket(model_class: type[PositionModel], both: bool) -> None:
     """12 and 40: the edges of these buckets are no whole numbers, so that rounding cannot decide."""
-    model = model_class(Dims(8, 2, 3), buckets=12, farthest=40).double()
+    model = model_class(Dims(8, 2, 3), num_buckets=12, max_distance=40).double()
     torch.nn.init.normal_(model.table.weight)
     prepared = model.prepare(encode([path(["w"] * 60)], model.encodings))
     for layer in range(3):
@@ -82,14 +82,14 @@ def test_a_decoder_does_not_distinguish_keys_ahead() -> None:
 def test_other_buckets_are_refused(buckets: int, farthest: int) -> None:
     for name, model_class in (("t5", T5), ("t5-unshared", T5Unshared)):
         with pytest.raises(
-            PositionError, match=f"'{name}' needs .* given are {buckets} buckets and farthest {farthest}"
+            PositionError, match=f"'{name}' needs .* given are {buckets} buckets and max_distance {farthest}"
         ):
-            model_class(Dims(8, 2, 1), buckets=buckets, farthest=farthest)
+            model_class(Dims(8, 2, 1), num_buckets=buckets, max_distance=farthest)
 
 
 def test_other_buckets_are_refused_in_one_direction() -> None:
-    with pytest.raises(PositionError, match=r"needs 2 buckets or more, .* given are 1 buckets and farthest 128"):
-        T5Causal(Dims(8, 2, 1), buckets=1)
+    with pytest.raises(PositionError, match=r"needs 2 buckets or more, .* given are 1 buckets and max_distance 128"):
+        T5Causal(Dims(8, 2, 1), num_buckets=1)
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_other_buckets_are_refused_in_one_direction() -> None:
 def test_as_few_buckets_as_the_authors_code_takes(
     buckets: int, farthest: int, model_class: type[PositionModel]
 ) -> None:
-    model = model_class(Dims(8, 2, 1), buckets=buckets, farthest=farthest)
+    model = model_class(Dims(8, 2, 1), num_buckets=buckets, max_distance=farthest)
     positions = encode([path(["a"] * 40)], model.encodings)
     rows = model.prepare(positions).table
     # The bucket for |r| = 0 and r > 0 is there in the authors' code too, and nothing falls into it.

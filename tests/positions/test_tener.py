@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from structpe.attention import KERNELS, attend
-from structpe.data.encode import encode
 from structpe.positions import Dims, Site
+from structpe.positions.batch import encode
 from structpe.positions.sinusoidal import Sinusoidal
 from structpe.positions.transformer_xl import TENER, TENERSurvey
 from structpe.structure import path

@@ -10,10 +10,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from structpe.data.encode import encode
 from structpe.encodings import Endpoints, TokenLaplacian
 from structpe.errors import EncodingError, PositionError, StructureError
 from structpe.positions import MODELS, Dims, Positions
+from structpe.positions.batch import encode
 from structpe.structure import Structure, path
 from structpe.transforms.nodes import edge_tokens
 from tests.positions.cases import TREES, made, noise

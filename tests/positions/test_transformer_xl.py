@@ -10,12 +10,12 @@ import torch
 from torch import Tensor
 
 from structpe.attention import attend
-from structpe.data.encode import encode
 from structpe.encodings import Distance
 from structpe.errors import PositionError
 from structpe.nn.language_model import LanguageModel
 from structpe.nn.layer import StackConfig
 from structpe.positions import Dims, Site
+from structpe.positions.batch import encode
 from structpe.positions.transformer_xl import TransformerXL, TransformerXLLearnable
 from structpe.structure import Structure, path
 from structpe.terms import Lookup, Terms
@@ -79,7 +79,7 @@ def test_the_authors_learnable_vectors(kernel: str) -> None:
     given = golden("transformer_xl_learnable")
     cfg = given.cfg
     rows = given["in.r_emb"]
-    model = TransformerXLLearnable(Dims(cfg["d_model"], cfg["n_head"], 1), length=len(rows)).double()
+    model = TransformerXLLearnable(Dims(cfg["d_model"], cfg["n_head"], 1), max_length=len(rows)).double()
     with torch.no_grad():  # their last row is that of distance 0
         model.keys.copy_(rows.flip(0)[None])
         model.bias.copy_(given["in.r_bias"].flip(0)[None])
@@ -102,7 +102,7 @@ def sinusoid(r: int, d: int) -> Tensor:
 @pytest.mark.parametrize("reach", [None, 3])
 @pytest.mark.parametrize("layer", [0, 2])
 def test_the_formula_also_for_keys_ahead(layer: int, reach: int | None) -> None:
-    model = made("transformer-xl", reach=reach)
+    model = made("transformer-xl", max_distance=reach)
     assert isinstance(model, TransformerXL)
 
     def formula(q: Tensor, k: Tensor) -> Score:
@@ -118,7 +118,7 @@ def test_the_formula_also_for_keys_ahead(layer: int, reach: int | None) -> None:
 
 
 def test_the_formula_of_learned_vectors() -> None:
-    model = made("transformer-xl-learnable", length=4)
+    model = made("transformer-xl-learnable", max_length=4)
     assert isinstance(model, TransformerXLLearnable)
 
     def formula(q: Tensor, k: Tensor) -> Score:
@@ -172,9 +172,9 @@ def test_dropout_of_positions_is_drawn_in_training_only(kernel: str) -> None:
 
 
 def test_sizes_below_one_are_refused() -> None:
-    with pytest.raises(PositionError, match="'reach' of position model 'transformer-xl' is 0; give 1 or more"):
-        TransformerXL(Dims(8, 2, 1), reach=0)
+    with pytest.raises(PositionError, match="'max_distance' of position model 'transformer-xl' is 0; give 1 or more"):
+        TransformerXL(Dims(8, 2, 1), max_distance=0)
     with pytest.raises(
-        PositionError, match="'length' of position model 'transformer-xl-learnable' is 0; give 1 or more"
+        PositionError, match="'max_length' of position model 'transformer-xl-learnable' is 0; give 1 or more"
     ):
-        TransformerXLLearnable(Dims(8, 2, 1), length=0)
+        TransformerXLLearnable(Dims(8, 2, 1), max_length=0)

@@ -13,7 +13,6 @@ from torch import Tensor
 from torch.nn import functional
 
 from structpe.attention import attend
-from structpe.data.encode import encode
 from structpe.encodings import (
     UNREACHABLE,
     AncestorDistance,
@@ -29,6 +28,7 @@ from structpe.encodings import (
 )
 from structpe.errors import EncodingError, PositionError
 from structpe.positions import Dims, PositionModel, Site
+from structpe.positions.batch import encode
 from structpe.positions.trees import CodeTransformer, Peng
 from structpe.positions.trees import LowestCommonAncestor as Steps
 from structpe.structure import Structure, path
@@ -189,7 +189,7 @@ def test_steps_lead_up_and_down(tree: Structure) -> None:
 
 
 def test_steps_are_vectors_at_keys_and_values() -> None:
-    model, n = made("lowest-common-ancestor", Dims(12, 3, 2), reach=2), TREE.size
+    model, n = made("lowest-common-ancestor", Dims(12, 3, 2), max_distance=2), TREE.size
     steps = LowestCommonAncestor().one(TREE).pairs()
     q, k, v = noise(3, 1, 3, n, 4)
     for layer in range(2):
@@ -212,7 +212,7 @@ def test_steps_on_a_path_are_offsets() -> None:
 
 
 def test_invalid_steps_are_refused() -> None:
-    with pytest.raises(PositionError, match=r"'reach' of position model .* is 0; give 1 or more"):
-        Steps(Dims(8, 2, 1), reach=0)
+    with pytest.raises(PositionError, match=r"'max_distance' of position model .* is 0; give 1 or more"):
+        Steps(Dims(8, 2, 1), max_distance=0)
     with pytest.raises(PositionError, match="needs two numbers per pair, steps up and down; 'offset' gives others"):
         terms_of(Steps(Dims(8, 2, 1), Offset()), TREE)

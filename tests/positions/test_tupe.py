@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 from structpe.attention import attend
-from structpe.data.encode import encode
 from structpe.encodings import Depth, Distance
 from structpe.errors import PositionError
 from structpe.positions import MODELS, Dims, PositionModel, Site
+from structpe.positions.batch import encode
 from structpe.positions.untied import TUPEAbsolute, TUPERelative, Untied
 from structpe.structure import path
 from structpe.terms import Terms
@@ -39,7 +39,7 @@ def with_weights(places: Untied, given: Golden) -> None:
 def test_the_authors_bias() -> None:
     given = golden("tupe_a")
     dims = Dims(given.cfg["d"], given.cfg["heads"], 2)
-    model = TUPEAbsolute(dims, length=given.cfg["max_seq_len"]).double()
+    model = TUPEAbsolute(dims, max_length=given.cfg["max_seq_len"]).double()
     with_weights(model.places, given)
     for layer in range(2):
         terms = terms_of(model, int(given["in.seq_len"]), layer)
@@ -52,7 +52,7 @@ def test_the_authors_bias_with_buckets() -> None:
     cfg = given.cfg
     dims = Dims(cfg["d"], cfg["heads"], 1)
     model = TUPERelative(
-        dims, length=cfg["max_seq_len"], buckets=cfg["rel_pos_bins"], farthest=cfg["max_rel_pos"]
+        dims, max_length=cfg["max_seq_len"], num_buckets=cfg["rel_pos_bins"], max_distance=cfg["max_rel_pos"]
     ).double()
     with_weights(model.places, given)
     with torch.no_grad():
@@ -89,16 +89,17 @@ def relative(model: TUPERelative, h: int, i: int, j: int) -> Tensor:
 @pytest.mark.parametrize("name", ["tupe-a", "tupe-r"])
 @pytest.mark.parametrize("layer", [0, 2])
 def test_the_formula(name: str, layer: int) -> None:
-    model = made(name, length=20, **({"buckets": 12, "farthest": 40} if name == "tupe-r" else {}))
+    model = made(name, max_length=20, **({"num_buckets": 12, "max_distance": 40} if name == "tupe-r" else {}))
     q, k, v = units(4, 15)
 
     def score(h: int, i: int, j: int) -> Tensor:
         s = q[0, h, i] @ k[0, h, j] / math.sqrt(8) + absolute(model.places, h, i, j)
         return s + relative(model, h, i, j) if isinstance(model, TUPERelative) else s
 
+    expected = written_out(score, v)
     for kernel in ("dense", "sdpa", "tables"):
         mine = attend(q, k, v, terms_of(model, 15, layer), kernel)
-        torch.testing.assert_close(mine, written_out(score, v), rtol=0, atol=1e-9)
+        torch.testing.assert_close(mine, expected, rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize("name", ["tupe-a", "tupe-r"])
@@ -130,20 +131,20 @@ def test_on_a_tree_the_root_is_special() -> None:
 
 def test_too_many_places_are_refused() -> None:
     with pytest.raises(PositionError, match="'tupe-a' has 5 positions, this batch needs 6; build it with a larger"):
-        terms_of(TUPEAbsolute(Dims(8, 2, 1), length=5), 6)
+        terms_of(TUPEAbsolute(Dims(8, 2, 1), max_length=5), 6)
 
 
 @pytest.mark.parametrize("name", ["tupe-a", "tupe-r"])
 def test_sizes_below_one_are_refused(name: str) -> None:
-    with pytest.raises(PositionError, match=f"'length' of position model '{name}' is 0; give 1 or more"):
-        MODELS[name](Dims(8, 2, 1), length=0)
+    with pytest.raises(PositionError, match=f"'max_length' of position model '{name}' is 0; give 1 or more"):
+        MODELS[name](Dims(8, 2, 1), max_length=0)
     with pytest.raises(PositionError, match=f"'layers' of position model '{name}' is 0; give 1 or more"):
         MODELS[name](Dims(8, 2, 1), layers=0)
 
 
 def test_other_buckets_are_refused() -> None:
     with pytest.raises(PositionError, match=r"'tupe-r' needs an even number of 4 buckets or more.* are 7 buckets"):
-        TUPERelative(Dims(8, 2, 1), buckets=7)
+        TUPERelative(Dims(8, 2, 1), num_buckets=7)
 
 
 def steps(model: PositionModel, size: int) -> list[Tensor]:

@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from structpe.data.encode import encode
 from structpe.positions import Dims, PositionModel, Positions, Site
+from structpe.positions.batch import encode
 from structpe.structure import path
 from tests.positions.cases import made, noise
 

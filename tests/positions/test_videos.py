@@ -7,10 +7,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from structpe.data.encode import encode
 from structpe.encodings import Coordinates
 from structpe.errors import PositionError
 from structpe.positions import Dims, PositionModel
+from structpe.positions.batch import encode
 from structpe.positions.grids import TimeSformer, ViT, ViViT, nearest
 from structpe.structure import Structure
 from structpe.transforms import grid, with_class_token

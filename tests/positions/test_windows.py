@@ -7,10 +7,10 @@ import torch
 from torch import Tensor
 
 from structpe.attention import attend
-from structpe.data.encode import encode
 from structpe.encodings import Distance, GridOffset
 from structpe.errors import PositionError
 from structpe.positions import Dims, PositionModel, Site, build
+from structpe.positions.batch import encode
 from structpe.positions.grids import BEiT, Swin
 from structpe.positions.windows import SwinWindows
 from structpe.structure import Structure, path

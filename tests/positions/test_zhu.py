@@ -17,11 +17,11 @@ from torch import Tensor
 from torch.nn import functional
 
 from structpe.attention import attend
-from structpe.data.encode import encode
 from structpe.encodings.distance import Distance
 from structpe.encodings.label_path import LabelPath, PathToken
 from structpe.errors import EncodingError, PositionError
 from structpe.positions import MODELS, Dims, PositionModel, Positions, Site, build
+from structpe.positions.batch import encode
 from structpe.positions.paths import _distinct
 from structpe.structure import Structure
 from structpe.terms import Lookup, Terms

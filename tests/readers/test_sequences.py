@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from structpe.datasets.trees.listops import Grammar, bracketed, expressions
+from structpe.datasets.trees import Grammar, bracketed, expressions
 from structpe.errors import ReadError
 from structpe.formats import read
 from structpe.formats.listops import expression, value

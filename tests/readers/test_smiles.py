@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from rdkit import Chem
 
-from structpe.datasets.molecules._scaffolds import _scaffold, _without_tails, scaffold_split
+from structpe.datasets.molecules import _scaffold, _without_tails, scaffold_split
 from structpe.errors import ReadError, StructureError
 from structpe.formats import as_structure, read
 from structpe.formats.smiles import _with_any_valence, as_molecule, atom_features, bond_features, molecule
-from structpe.pictures.places import form_of
+from structpe.pictures.layout import form_of
 from structpe.structure import Structure
 from tests.datasets import SAMPLES, corpus
 

@@ -30,14 +30,13 @@ from structpe.parsing.training import Plan
 from structpe.positions import MODELS, Block, Dims, Site
 from structpe.positions.build import build
 from structpe.structure import Structure
-from structpe.tasks.config import make, to_dict
+from structpe.tasks.config import fitted, make, to_dict
 from structpe.tasks.graph_to_text.config import (
     DataConfig,
     GraphToTextConfig,
     PretrainedConfig,
     PretrainedTextConfig,
 )
-from structpe.tasks.positions import fitted
 from structpe.tasks.prediction.config import PredictionConfig, PredictionTraining, SamplingConfig
 from structpe.tasks.prediction.study import StudyConfig
 from structpe.tasks.runs import run_of, train

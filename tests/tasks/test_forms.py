@@ -19,13 +19,10 @@ from structpe.pictures import load as load_picture
 from structpe.structure import path
 from structpe.tasks.config import make
 from structpe.tasks.graph_to_text.config import GraphToTextConfig
-from structpe.tasks.graph_to_text.evaluate import evaluate
-from structpe.tasks.graph_to_text.generate import generate
 from structpe.tasks.graph_to_text.generator import Generator
-from structpe.tasks.prediction.predictor import Predictions, Predictor
-from structpe.tasks.prediction.signature import Signature
+from structpe.tasks.prediction.predictor import Predictions, Predictor, Signature
 from structpe.tasks.runs import load_run, run_of, train
-from structpe.tasks.runs._text import text_run
+from structpe.tasks.runs.text import evaluate, generate, text_run
 
 CPU = torch.device("cpu")
 WRONG = {

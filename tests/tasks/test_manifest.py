@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from structpe.errors import ConfigError, StoreError
-from structpe.files import sealed
+from structpe.system.files import sealed
 from structpe.tasks.prediction.report import report
 from structpe.tasks.prediction.run_all import run_all
 from structpe.tasks.runs import RUNS, train

@@ -17,8 +17,8 @@ import structpe
 from structpe.errors import StoreError, StructPEError
 from structpe.tasks.config import make, to_dict
 from structpe.tasks.runs import load_run, train
-from structpe.tasks.training import callbacks
-from structpe.tasks.training.weights import WEIGHTS, digest
+from structpe.tasks.training import lightning_module
+from structpe.tasks.training.result import WEIGHTS, digest
 from tests.tasks.graph_to_text import checkpoints, tiny
 from tests.tasks.prediction import tiny as predictions
 
@@ -106,7 +106,7 @@ def test_a_training_that_diverges_says_so_and_keeps_what_was_written(
     """After the second of three steps a weight is no number: neither weights nor checkpoint are written."""
     config = to_dict(KINDS[kind](tmp_path))
     config["training"] |= {"steps": 3, "validate_every": 1 if kind == "prediction" else 2}
-    spoilt = callbacks.Metrics.on_train_batch_end
+    spoilt = lightning_module.Metrics.on_train_batch_end
 
     def after(self: Any, trainer: Any, module: Any, *others: Any) -> None:
         spoilt(self, trainer, module, *others)
@@ -114,8 +114,8 @@ def test_a_training_that_diverges_says_so_and_keeps_what_was_written(
             with torch.no_grad():
                 next(module.model.parameters()).fill_(float("nan"))
 
-    monkeypatch.setattr(callbacks.Metrics, "on_train_batch_end", after)
-    monkeypatch.setattr(callbacks.Validation, "_scores", lambda self, trainer, module: {})
+    monkeypatch.setattr(lightning_module.Metrics, "on_train_batch_end", after)
+    monkeypatch.setattr(lightning_module.Validation, "_scores", lambda self, trainer, module: {})
     with pytest.raises(StructPEError, match=r"are no finite numbers any more: training has diverged; lower"):
         train(make(type(KINDS[kind](tmp_path)), config))
     kept = sorted(each.name for each in (Path(config["out"]) / "checkpoints").iterdir())

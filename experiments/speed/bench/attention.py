@@ -12,12 +12,12 @@ from torch import Tensor, nn
 from turns import medians
 
 from structpe.attention import Layout
-from structpe.data.encode import encode
 from structpe.errors import StructPEError
 from structpe.nn.attention import Attention, OwnAttention
 from structpe.nn.context import Context
 from structpe.positions import MODELS, Dims, PositionModel, Positions, Site, build
-from structpe.tasks.positions import fitted
+from structpe.positions.batch import encode
+from structpe.tasks.config import fitted
 
 __all__ = ["TABLE"]
 

@@ -22,12 +22,12 @@ from turns import Disagreement, medians
 
 from structpe.attention import Layout, attend, attend_ragged
 from structpe.data.batch import cut
-from structpe.data.encode import encode
 from structpe.encodings import Offset
 from structpe.formats import import_dgl
 from structpe.nn.attention import Attention
 from structpe.nn.context import Context
 from structpe.positions import MODELS, Dims, Site
+from structpe.positions.batch import encode
 from structpe.structure import path
 from structpe.terms import Lookup, Terms, Toeplitz
 

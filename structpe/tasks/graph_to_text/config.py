@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from structpe.adapters._texts import TextsConfig
+from structpe.adapters.texts import TextsConfig
 from structpe.data.prepare import PrepareConfig
 from structpe.errors import ConfigError
 from structpe.nn.search import SearchConfig

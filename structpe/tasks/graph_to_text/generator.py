@@ -1,27 +1,212 @@
-"""A trained model of texts, ready for structures that it has not seen."""
+"""A trained model of texts, ready for structures that it has not seen; and texts for all structures of a file."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Literal, Protocol
 
 import torch
-from torch import nn
+from numpy.typing import NDArray
+from torch import Tensor, nn
 
+from structpe.data.bpe_dropout import Drawn, Resplit
+from structpe.data.prepare import Preparer
 from structpe.errors import ConfigError
-from structpe.formats import Item
-from structpe.nn.search import SearchConfig
+from structpe.formats import READERS, Item, read
+from structpe.formats.reading import paths_of
+from structpe.nn.search import SearchConfig, search
+from structpe.nn.seq2seq import EncoderDecoder
 from structpe.structure import Structure
-from structpe.tasks.forms import listed
-from structpe.tasks.graph_to_text.config import TextConfig
-from structpe.tasks.graph_to_text.source import read_path
-from structpe.tasks.graph_to_text.writer import Writer
-from structpe.tasks.graph_to_text.writing import by_size, write
-from structpe.tasks.reads import NO_READER
+from structpe.system.printing import say
+from structpe.tasks.config import NO_READER, listed
+from structpe.tasks.graph_to_text.config import DataConfig, TextConfig
 
-__all__ = ["Generated", "Generator"]
+__all__ = [
+    "Example",
+    "Generated",
+    "Generator",
+    "Writer",
+    "WriterOfUnits",
+    "by_size",
+    "named",
+    "read_path",
+    "read_split",
+    "write",
+]
+
+
+def named(data: DataConfig) -> DataConfig:
+    """The same with the reader that the training files have by their suffixes, if there is one, by its name."""
+    if data.reader is not None:
+        return data
+    suffixes = {file.suffix for path in paths_of(data.train) for file in _files(path)}
+    found = {known.name for known in READERS.values() if suffixes & set(known.suffixes)}
+    return replace(data, reader=found.pop()) if len(found) == 1 else data
+
+
+def _files(path: Path) -> Iterator[Path]:
+    """The files in a folder, or a file itself, which may be gone."""
+    inside = path.rglob("*") if path.is_dir() else [path]
+    return (file for file in inside if not (file.is_dir() or file.name.startswith(".")))
+
+
+def read_split(data: DataConfig, split: Literal["train", "dev", "test"]) -> list[Item]:
+    """All items of a split.
+
+    Raises:
+        ConfigError: the configuration names no such split.
+        ReadError: a file is missing, or an item is bad and is not to be skipped.
+    """
+    paths = {"train": data.train, "dev": data.dev, "test": data.test}[split]
+    if not paths:
+        raise ConfigError(f"the configuration names no {split} split; set data.{split} to a file or folder")
+    return [item for path in ([paths] if isinstance(paths, str) else paths) for item in read_path(path, data)]
+
+
+def read_path(path: str | Path, data: DataConfig) -> list[Item]:
+    """All items of a file or folder, read as the data of the configuration are; tells what was skipped."""
+    reading = read(path, data.reader, data.on_error, **data.options)
+    if reading.skipped:
+        say(f"{path}: {reading.report()}")
+    return list(reading.items)
+
+
+class Example(Protocol):
+    """A graph and a text for it, prepared for a model."""
+
+    @property
+    def structure(self) -> Structure:
+        """The graph, with its units."""
+
+    @property
+    def ids(self) -> NDArray[Any]:
+        """Ids of what is read."""
+
+    @property
+    def target(self) -> Any:
+        """Ids of the text; None if there is no text."""
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """All reference texts."""
+
+    @property
+    def id(self) -> str:
+        """Id of the item."""
+
+    @property
+    def size(self) -> int:
+        """Number of units to read."""
+
+    @property
+    def cost(self) -> int:
+        """Number of units to read and to write."""
+
+
+class Writer(ABC):
+    """A model that writes texts for graphs.
+
+    Attributes:
+        model: what is trained.
+        collate: from examples to a batch; it does not hold the model, as it is sent to other processes.
+        uses_all: whether every parameter has a part in every loss.
+    """
+
+    model: nn.Module
+    collate: Callable[[Sequence[Any]], Any]
+    uses_all: ClassVar[bool] = True
+
+    @abstractmethod
+    def examples(self, items: Iterable[Item], every_text: bool = False, jobs: int = 1) -> Sequence[Example]:
+        """Encode items.
+
+        Args:
+            items: from a reader.
+            every_text: one example per reference text, for training; otherwise one per item, with the first text.
+            jobs: processes that encode; the examples do not depend on their number.
+        """
+
+    def drawn(self, examples: Sequence[Any], seed: int) -> Sequence[Any] | Drawn[Any]:
+        """The training examples as each epoch has them; ``seed`` of what is random in them."""
+        del seed
+        return examples
+
+    @abstractmethod
+    def loss(self, batch: Any, smoothing: float) -> tuple[Tensor, Tensor]:
+        """Cross entropy with label smoothing, summed over the units of the texts, and their number."""
+
+    @abstractmethod
+    def texts(self, examples: Sequence[Any], config: SearchConfig, device: torch.device) -> list[str]:
+        """The text that the model, in evaluation mode and on the device, writes for each of the examples."""
+
+    def rate(self, name: str) -> float:
+        """What the learning rate is multiplied by for a parameter of the model."""
+        return 1.0
+
+
+class WriterOfUnits(Writer):
+    """A model trained from the beginning, with units of its own.
+
+    Args:
+        model: the encoder-decoder.
+        preparer: makes its examples and batches.
+        device: type of the device that computes.
+    """
+
+    def __init__(self, model: EncoderDecoder, preparer: Preparer, device: str = "cpu") -> None:
+        self.model: EncoderDecoder = model
+        self.preparer = preparer
+        self.collate = partial(preparer.collate, grouping=model.encoder.grouping, device=device)
+
+    def examples(self, items: Iterable[Item], every_text: bool = False, jobs: int = 1) -> Sequence[Example]:
+        return self.preparer.examples(items, self.model.encoder.position.encodings, every_text, jobs=jobs)
+
+    def drawn(self, examples: Sequence[Any], seed: int) -> Sequence[Any] | Drawn[Any]:
+        if not self.preparer.config.bpe_dropout:
+            return examples
+        return Resplit(examples, self.preparer, self.model.encoder.position.encodings, seed)
+
+    def loss(self, batch: Any, smoothing: float) -> tuple[Tensor, Tensor]:
+        return self.model.loss(batch, self.preparer.padding, smoothing)
+
+    def texts(self, examples: Sequence[Any], config: SearchConfig, device: torch.device) -> list[str]:
+        batch = self.preparer.collate(examples, grouping=self.model.encoder.grouping, device=device.type).to(device)
+        with torch.no_grad():
+            state = self.model.start(batch)
+            found = search(self.model.step, state, self.preparer.first, self.preparer.last, config)
+        texts = dict(zip(batch.order.tolist(), map(self.preparer.text, found), strict=True))
+        return [texts[i] for i in range(len(examples))]
+
+
+def by_size(examples: Sequence[Example], numbers: Sequence[int], batch_size: int) -> list[list[int]]:
+    """Batches of examples of like size, the largest first: should memory not suffice, it is known at once."""
+    order = sorted(numbers, key=lambda i: -examples[i].size)
+    return [order[i : i + batch_size] for i in range(0, len(order), batch_size)]
+
+
+def write(
+    writer: Writer,
+    examples: Sequence[Example],
+    batches: Iterable[Sequence[int]],
+    config: SearchConfig,
+    device: torch.device,
+) -> Iterator[tuple[int, str]]:
+    """Number of an example, and the text that the model writes for it, for each example of the batches.
+
+    Args:
+        writer: with the model on the device, in evaluation mode.
+        examples: what the numbers number.
+        batches: numbers of examples.
+        config: how texts are searched for.
+        device: where the model is.
+    """
+    for numbers in batches:
+        yield from zip(numbers, writer.texts([examples[i] for i in numbers], config, device), strict=True)
+
 
 WINDOW = 32
 """Batches that are sorted by size together; their texts come in the order of the items."""

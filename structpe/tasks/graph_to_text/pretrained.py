@@ -9,12 +9,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from structpe.adapters._texts import TextBatch, TextExample, Texts
+from structpe.adapters.texts import TextBatch, TextExample, Texts
 from structpe.adapters.transformers import register
 from structpe.errors import ConfigError
 from structpe.formats import Item
 from structpe.nn.search import SearchConfig
-from structpe.tasks.graph_to_text.writer import Writer
+from structpe.tasks.graph_to_text.generator import Writer
 
 __all__ = ["Pretrained", "PretrainedWriter"]
 

@@ -1,4 +1,8 @@
-"""BLEU and chrF++ by sacrebleu, with the signatures that say how they were computed.
+r"""BLEU and chrF++ by sacrebleu, with the signatures that say how they were computed; as raw text or simplified.
+
+The code of Schmitt et al. 2021 (github.com/mnschmit/graformer, ``src/preprocessing/prepare_webnlg.py``) simplifies a
+text by ``unidecode(text.lower())``, split by the pattern ``(\W)``, words joined by blanks; texts to learn from and
+references are both written so.
 
 BLEU comes in two ways, which are not to be compared: of texts as they are, by sacrebleu's own words (13a), and of texts
 simplified as Schmitt et al. 2021 do, which their table and those that follow it print.
@@ -6,14 +10,64 @@ simplified as Schmitt et al. 2021 do, which their table and those that follow it
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
 from structpe.errors import ConfigError, needing
-from structpe.tasks.graph_to_text.simplified import simplified
 
-__all__ = ["Scores", "score"]
+__all__ = [
+    "Scores",
+    "score",
+    "simplified",
+]
+
+
+LETTERS = {
+    **{
+        "æ": "ae",
+        "œ": "oe",
+        "ø": "o",
+        "ß": "ss",
+        "ı": "i",
+        "ł": "l",
+        "đ": "d",
+        "ð": "d",
+        "þ": "th",
+        "ħ": "h",
+        "ə": "@",
+    },
+    **{"‐": "-", "‑": "-", "‒": "-", "–": "-", "−": "-", "—": "--", "―": "--", "‘": "'", "’": "'", "‚": ",", "“": '"'},
+    **{
+        "”": '"',
+        "„": ",,",
+        "«": "<<",
+        "»": ">>",
+        "‹": "<",
+        "›": ">",
+        "´": "'",
+        "′": "'",
+        "·": "*",
+        "•": "*",
+        "°": "deg",
+    },
+    **{"£": "PS", "€": "EUR", "×": "x", "±": "+-", "½": " 1/2", "¼": " 1/4", "¾": " 3/4", "™": "(tm)", "§": "SS"},
+}
+"""What has no decomposition into ASCII, as the package unidecode writes it; WebNLG has eight of these."""
+TABLE = str.maketrans(LETTERS)
+
+
+def simplified(text: str) -> str:
+    """Lower case, ASCII, each character that is no letter, digit or underscore a word of its own, one blank between.
+
+    Marks of letters are left off (é is e); letters and signs of ``LETTERS`` are spelled out. Characters of other
+    scripts are left out, where unidecode would transliterate them.
+    """
+    spelled = unicodedata.normalize("NFKD", text.lower().translate(TABLE))
+    plain = spelled.encode("ascii", "ignore").decode("ascii")
+    return " ".join(" ".join(re.split(r"(\W)", plain)).split())
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,8 @@ import torch
 from torch import Tensor
 
 from structpe.tasks.graph_to_text.config import TextConfig
+from structpe.tasks.graph_to_text.generator import Example, Writer, by_size, write
 from structpe.tasks.graph_to_text.scores import score
-from structpe.tasks.graph_to_text.writer import Example, Writer
-from structpe.tasks.graph_to_text.writing import by_size, write
 from structpe.tasks.training.task import Gather, Task
 
 __all__ = ["GraphToText"]

@@ -1,24 +1,387 @@
-"""The tables and pictures of a study."""
+"""The results of a study: scores, curves, tables and pictures."""
 
 from __future__ import annotations
 
 import csv
 import statistics
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields
 from pathlib import Path
+from typing import Any, TextIO, TypeAlias
 
-from structpe.errors import MissingExtra
-from structpe.files import atomic_text, atomic_write
-from structpe.objectives import METRICS
-from structpe.tasks.prediction.curves import KINDS, draw
-from structpe.tasks.prediction.outcome import Outcome
-from structpe.tasks.prediction.scores import scores, write
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from structpe.errors import ConfigError, MissingExtra, needing
+from structpe.objectives import METRICS, Metric
+from structpe.system.files import atomic_text, atomic_write, replacing
+from structpe.system.printing import say
 from structpe.tasks.prediction.study import Key, Published, StudyConfig, by_row
 from structpe.tasks.training import folder as folders
-from structpe.tasks.training.progress import say
+from structpe.tasks.training.result import Ended, Result
 
-__all__ = ["Row", "claim", "report", "rows"]
+__all__ = [
+    "KINDS",
+    "SUFFIXES",
+    "Difference",
+    "Line",
+    "Outcome",
+    "Row",
+    "Score",
+    "Write",
+    "claim",
+    "curve",
+    "difference",
+    "draw",
+    "limits",
+    "lines",
+    "read",
+    "report",
+    "rows",
+    "scores",
+    "table_writer",
+    "write",
+]
+
+
+@dataclass(frozen=True)
+class Outcome(Ended):
+    """The result of a run of prediction.
+
+    Attributes:
+        metric: name of the official metric.
+        valid: value of the best model on the validation split; None without a validation split, when the last model is
+            kept.
+        test: value of the same model on the test split, computed once.
+        parameters: of the model, all that are trained.
+        encoding_seconds: seconds to encode all graphs; 0 if there are no encodings.
+        training: the result of training.
+        versions: of the software, the commit and the machine.
+        data: name of the data in the benchmark.
+        note: remark that belongs to its results.
+        others: values of the other metrics of the objective on the test split.
+    """
+
+    remedy = "remove the folder, and train again"
+
+    metric: str
+    valid: float | None
+    test: float
+    parameters: int
+    encoding_seconds: float
+    training: Result
+    versions: dict[str, str]
+    data: str = ""
+    note: str = ""
+    others: dict[str, float] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        valid = "no validation split" if self.valid is None else f"{self.valid:.4g} on the validation split"
+        others = "".join(f", {name} {value:.4g}" for name, value in self.others.items())
+        return f"{self.metric} {self.test:.4g}{others} on the test split, {valid}"
+
+
+@dataclass(frozen=True)
+class Score:
+    """The official metric of a finished run.
+
+    Attributes:
+        row: ``DATA/MODEL/POSITION`` of the study.
+        seed: of the run; also its split, where there are several.
+        metric: name of the metric.
+        test, valid: on these splits; None if there is no validation split.
+    """
+
+    row: str
+    seed: int
+    metric: str
+    test: float
+    valid: float | None
+
+
+@dataclass(frozen=True)
+class Difference:
+    """By how much a row is better than another, over the seeds that both have.
+
+    With d_i the difference of the two test scores of seed i, positive where the first row is better: the mean of d_i,
+    its sample deviation, and the two-sided p of Student's t test that the mean is 0 (n - 1 degrees of freedom). The
+    seeds share their splits and the order of their batches, hence pairs. A p of three seeds says little: it supposes
+    normal differences, and only large ones become small p.
+
+    Attributes:
+        first, second: rows.
+        metric: name of the metric.
+        seeds: n.
+        mean, deviation: of d_i.
+        p: of the test; 0 or 1 where all d_i are equal.
+    """
+
+    first: str
+    second: str
+    metric: str
+    seeds: int
+    mean: float
+    deviation: float
+    p: float
+
+    def __str__(self) -> str:
+        name = METRICS[self.metric].name
+        if self.mean:
+            how = f"is {'better' if self.mean > 0 else 'worse'} than {self.second} by {abs(self.mean):.4g} {name}"
+        else:
+            how = f"has the mean {name} of {self.second}"
+        return f"{self.first} {how} (± {self.deviation:.2g} over {self.seeds} seeds; paired t test, p = {self.p:.2g})"
+
+
+def scores(study: StudyConfig, keys: Sequence[Key]) -> list[Score]:
+    """Of all finished runs."""
+    found = ((key, Outcome.load(study.folder(key))) for key in keys)
+    return [
+        Score(str(key).rpartition("/")[0], key.seed, done.metric, done.test, done.valid)
+        for key, done in found
+        if done is not None
+    ]
+
+
+def difference(known: Sequence[Score], first: str, second: str) -> Difference:
+    """By how much the first row is better than the second on the test split.
+
+    Raises:
+        ConfigError: a row has no finished run, the rows have another metric, or share fewer than two seeds.
+    """
+    mine, theirs = ({each.seed: each for each in known if each.row == row} for row in (first, second))
+    for row, found in ((first, mine), (second, theirs)):
+        if not found:
+            rows = ", ".join(dict.fromkeys(each.row for each in known)) or "none"
+            raise ConfigError(f"there is no finished run of {row}; those with finished runs: {rows}")
+    metrics = {each.metric for each in (*mine.values(), *theirs.values())}
+    if len(metrics) > 1:
+        several = " and ".join(sorted(metrics))
+        raise ConfigError(f"{first} and {second} are scored by {several}; give two rows of the same data")
+    shared = sorted(mine.keys() & theirs.keys())
+    if len(shared) < 2:
+        raise ConfigError(
+            f"{first} and {second} share {len(shared)} finished seed{'' if len(shared) == 1 else 's'}; "
+            f"a paired test needs two, run more"
+        )
+    (metric,) = metrics
+    sign = -1 if METRICS[metric].less_is_better else 1
+    apart = [sign * (mine[seed].test - theirs[seed].test) for seed in shared]
+    mean, deviation = statistics.fmean(apart), statistics.stdev(apart)
+    p = float(stats.ttest_1samp(apart, 0).pvalue) if deviation else float(mean == 0)
+    return Difference(first, second, metric, len(shared), mean, deviation, p)
+
+
+def write(known: Sequence[Score], file: Path) -> None:
+    """``scores.csv``: a line per run."""
+    atomic_write(file, lambda hidden: _write_scores(known, hidden))
+
+
+def _write_scores(known: Sequence[Score], path: Path) -> None:
+    names = [field.name for field in fields(Score)]
+    with path.open("w", newline="", encoding="utf-8") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(names)
+        writer.writerows([getattr(each, name) for name in names] for each in known)
+
+
+def read(file: Path) -> list[Score]:
+    """What ``write`` wrote."""
+    with file.open(newline="", encoding="utf-8") as stream:
+        return [
+            Score(
+                row["row"],
+                int(row["seed"]),
+                row["metric"],
+                float(row["test"]),
+                float(row["valid"]) if row["valid"] else None,
+            )
+            for row in csv.DictReader(stream)
+        ]
+
+
+Floats: TypeAlias = NDArray[np.float64]
+
+KINDS = ("svg", "png")
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#8c6d31")
+"""Those that people who see few colours can tell apart (Okabe and Ito 2008), with a brown for their yellow."""
+STYLES = ("-", "--", ":", "-.")
+INSIDE = 4
+"""Lines whose names have room inside the picture."""
+BEGINNING = 0.2
+"""Share of the steps that does not decide what part of the axis is shown."""
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
+    """The runs of a model with a position, as far as all of them have come.
+
+    Attributes:
+        name: of model and position.
+        metric: the official one.
+        steps: (k,) after which the model was validated.
+        values: (seeds, k) of the metric.
+    """
+
+    name: str
+    metric: Metric
+    steps: Floats
+    values: Floats
+
+
+def draw(study: StudyConfig, keys: Sequence[Key]) -> list[Path]:
+    """A picture ``curves-DATA.svg`` and ``.png`` for each data set with a validation: a line per model and position.
+
+    The line is the mean over seeds, the band from the least to the greatest.
+
+    Raises:
+        MissingExtra: matplotlib is not installed.
+    """
+    made = []
+    for data in dict.fromkeys(key.data for key in keys):
+        if found := lines(study, [key for key in keys if key.data == data]):
+            made += _picture(data, found, Path(study.out))
+    return made
+
+
+def lines(study: StudyConfig, keys: Sequence[Key]) -> list[Line]:
+    """The lines of some runs, the best at their end first; runs without a validation so far are left out."""
+    found = []
+    for (_, model, position), seeds in by_row(keys).items():
+        curves = [each for key in seeds if (each := curve(study.folder(key))) is not None]
+        if curves:
+            metric, steps, _ = min(curves, key=lambda each: len(each[1]))
+            values = np.stack([values[: len(steps)] for _, _, values in curves])
+            found.append(Line(f"{model}, {position}", metric, steps, values))
+    return sorted(found, key=lambda line: line.values[:, -1].mean() * (1 if line.metric.less_is_better else -1))
+
+
+def curve(folder: Path) -> tuple[Metric, Floats, Floats] | None:
+    """The official metric, the steps of a run, and the metric on the validation split after each; None before any."""
+    file = folder / "metrics.csv"
+    if not file.exists():
+        return None
+    wanted = {f"dev_{name}": metric for name, metric in METRICS.items()}
+    with file.open(encoding="utf-8", newline="") as opened:
+        found = [row for row in csv.DictReader(opened) if row["metric"] in wanted]
+    if not found:
+        return None
+    found = [row for row in found if row["metric"] == found[0]["metric"]]  # the official one comes first
+    steps, values = (np.array([float(row[name]) for row in found]) for name in ("step", "value"))
+    return wanted[found[0]["metric"]], steps, values
+
+
+def limits(found: Sequence[Line]) -> tuple[float, float]:
+    """What part of the axis is shown: all values but those of the beginning, where a model has learned nothing yet."""
+    late = [line.values[:, line.steps > BEGINNING * line.steps[-1]].ravel() for line in found]
+    values = np.concatenate(late)
+    low, high = float(values.min()), float(values.max())
+    room = 0.05 * (high - low) or 0.05 * abs(high) or 0.05
+    return low - room, high + room
+
+
+def _picture(data: str, found: list[Line], folder: Path) -> list[Path]:
+    with needing("matplotlib", "viz"):
+        import matplotlib
+        from matplotlib.figure import Figure
+    outside = len(found) > INSIDE
+    figure = Figure(figsize=(8.5 if outside else 6.5, 4), layout="constrained")
+    axes = figure.subplots()
+    for number, line in enumerate(found):
+        _draw_line(axes, line, COLOURS[number % len(COLOURS)], STYLES[number // len(COLOURS) % len(STYLES)])
+    metric = found[0].metric
+    better = "less" if metric.less_is_better else "more"
+    axes.set(xlabel="step", ylabel=f"{metric.name} on the validation split ({better} is better)", ylim=limits(found))
+    axes.set_title(data, loc="left", fontweight="bold")
+    axes.margins(x=0.01)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(alpha=0.25, linewidth=0.6)
+    where: dict[str, Any] = {"loc": "outside right upper"} if outside else {"loc": "best"}
+    (figure if outside else axes).legend(fontsize="small", frameon=False, **where)
+    files = [folder / f"curves-{data}.{kind}" for kind in KINDS]
+    with matplotlib.rc_context({"svg.hashsalt": "structpe"}):  # the same curves give the same file
+        for file in files:
+            figure.savefig(file, dpi=150, metadata={"Date": None} if file.suffix == ".svg" else None)
+    return files
+
+
+def _draw_line(axes: Any, line: Line, colour: str, style: str) -> None:
+    mark = "o" if len(line.steps) == 1 else None  # a line of one point would not be seen
+    axes.plot(line.steps, line.values.mean(axis=0), style, color=colour, label=line.name, linewidth=1.6, marker=mark)
+    if len(line.values) > 1:
+        low, high = line.values.min(axis=0), line.values.max(axis=0)
+        axes.fill_between(line.steps, low, high, color=colour, alpha=0.15, linewidth=0)
+
+
+SUFFIXES = (".csv", ".parquet")
+
+Write: TypeAlias = Callable[[Mapping[str, NDArray[Any]]], None]
+"""Writes some rows: columns by name, the same names each time."""
+
+
+@contextmanager
+def table_writer(path: Path | None) -> Iterator[Write]:
+    """Write a table atomically, in the format of its suffix; None writes CSV to standard output.
+
+    Raises:
+        ConfigError: the suffix is neither ``.csv`` nor ``.parquet``.
+        MissingExtra: pyarrow is not installed, for Parquet.
+        OSError: the disk is full, or the folder cannot be written to.
+    """
+    if path is None:
+        yield _csv(sys.stdout)
+        return
+    if path.suffix not in SUFFIXES:
+        raise ConfigError(f"{path} has the suffix {path.suffix!r}; tables are written as {' or '.join(SUFFIXES)}")
+    with replacing(path) as hidden:
+        if path.suffix == ".csv":
+            with hidden.open("w", encoding="utf-8", newline="") as file:
+                yield _csv(file)
+        else:
+            with _parquet(hidden) as write:
+                yield write
+
+
+def _csv(file: TextIO) -> Write:
+    writer, begun = csv.writer(file, lineterminator="\n"), False
+
+    def write(columns: Mapping[str, NDArray[Any]]) -> None:
+        nonlocal begun
+        if not begun:
+            writer.writerow(columns)
+            begun = True
+        # As text: the shortest digits that give back a float32.
+        writer.writerows(zip(*(column.astype(str).tolist() for column in columns.values()), strict=True))
+
+    return write
+
+
+@contextmanager
+def _parquet(path: Path) -> Iterator[Write]:
+    with needing("pyarrow", "parquet"):
+        import pyarrow
+        from pyarrow.parquet import ParquetWriter
+    writer: Any = None
+
+    def write(columns: Mapping[str, NDArray[Any]]) -> None:
+        nonlocal writer
+        table = pyarrow.table({name: _arrow(column) for name, column in columns.items()})
+        if writer is None:
+            writer = ParquetWriter(path, table.schema)
+        writer.write_table(table)
+
+    try:
+        yield write
+    finally:
+        if writer is not None:
+            writer.close()
+
+
+def _arrow(column: NDArray[Any]) -> Any:
+    return column if np.issubdtype(column.dtype, np.number) else column.astype(str).tolist()
 
 
 @dataclass(frozen=True)
@@ -78,7 +441,7 @@ def report(study: StudyConfig, keys: Sequence[Key]) -> str:
     claim(study, keys)
     text = markdown(table, study.published)
     atomic_text(folder / "table.md", text)
-    atomic_write(folder / "table.csv", lambda hidden: _write(table, hidden))
+    atomic_write(folder / "table.csv", lambda hidden: _write_table(table, hidden))
     write(scores(study, keys), folder / "scores.csv")
     try:
         draw(study, keys)
@@ -208,7 +571,7 @@ def _with_deviation(mean: float, deviation: float | None) -> str:
     return f"{mean:.4g}" if deviation is None else f"{mean:.4g} ± {deviation:.2g}"
 
 
-def _write(table: Sequence[Row], path: Path) -> None:
+def _write_table(table: Sequence[Row], path: Path) -> None:
     names = [field.name for field in fields(Row)]
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)

@@ -31,28 +31,25 @@ from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 import torch
 from torch import nn
 
-from structpe.checksums import SUMS, seal, sums_of, wrong
 from structpe.data.bpe_dropout import Drawn
 from structpe.data.digests import Content
 from structpe.data.prepare import AFRESH
 from structpe.errors import ConfigError, MissingExtra, StoreError, undamaged
-from structpe.files import atomic_write, left_in
 from structpe.plain.inert import Inert, recorded, refuse_inert
 from structpe.registry import Registered, Registry
 from structpe.structure import Ids
+from structpe.system.files import SUMS, atomic_write, left_in, seal, sums_of, wrong
+from structpe.system.printing import say
 from structpe.tasks import config as configurations
-from structpe.tasks.reads import Reads
+from structpe.tasks.config import Reads
 from structpe.tasks.training import folder as folders
 from structpe.tasks.training.batches import Batches, Plan
 from structpe.tasks.training.config import TrainingConfig
-from structpe.tasks.training.fitting import check_fit
-from structpe.tasks.training.folder import InUse, learned, lock
-from structpe.tasks.training.nodes import number
+from structpe.tasks.training.fit import check_fit
+from structpe.tasks.training.folder import InUse, learned, lock, number
 from structpe.tasks.training.optimiser import check_optimiser
-from structpe.tasks.training.progress import say
-from structpe.tasks.training.result import FILE, Ended, Result
+from structpe.tasks.training.result import FILE, WEIGHTS, Ended, Result, load_weights, recorded_digest
 from structpe.tasks.training.task import Task
-from structpe.tasks.training.weights import WEIGHTS, load_weights, recorded_digest
 
 __all__ = ["RUNS", "Run", "Work", "load", "load_run", "run_of", "train"]
 
@@ -443,6 +440,6 @@ def train(config: Any, fresh: bool = False) -> Any:
 
     Returns:
         What the run came to: a :class:`~structpe.tasks.training.result.Result` of graph to text, an
-        :class:`~structpe.tasks.prediction.outcome.Outcome` of prediction.
+        :class:`~structpe.tasks.prediction.report.Outcome` of prediction.
     """
     return run_of(config).train(fresh)

@@ -24,24 +24,22 @@ from structpe.data.digests import digest, structures
 from structpe.datasets import Benchmark, Split, load
 from structpe.datasets.base import find
 from structpe.errors import ConfigError, located
-from structpe.files import atomic_text
 from structpe.nn.graph_model import GraphModel
 from structpe.objectives import LEVELS
 from structpe.plain import read_json
 from structpe.plain.inert import recorded
 from structpe.positions.build import build
-from structpe.tasks.positions import fitted
+from structpe.system.files import atomic_text
+from structpe.system.printing import say
+from structpe.tasks.config import Reads, fitted
 from structpe.tasks.prediction.config import PredictionConfig
-from structpe.tasks.prediction.outcome import Outcome
-from structpe.tasks.prediction.predictor import Predictor
-from structpe.tasks.prediction.signature import Signature
+from structpe.tasks.prediction.predictor import Predictor, Signature
+from structpe.tasks.prediction.report import Outcome
 from structpe.tasks.prediction.sources import SOURCES, Data
+from structpe.tasks.prediction.study import versions
 from structpe.tasks.prediction.task import Prediction
-from structpe.tasks.prediction.versions import versions
-from structpe.tasks.reads import Reads
 from structpe.tasks.runs.base import Run, Work
 from structpe.tasks.training.folder import check_devices, device_of
-from structpe.tasks.training.progress import say
 from structpe.tasks.training.result import Result
 
 __all__ = ["Chosen", "PredictionRun", "readable"]

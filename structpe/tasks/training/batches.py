@@ -18,7 +18,7 @@ from structpe.computed import computed
 from structpe.data.bpe_dropout import Drawn, of_epoch
 from structpe.data.digests import Content, refuse_changed
 from structpe.errors import ConfigError, StoreError
-from structpe.workers import ends_with_its_parent
+from structpe.system.workers import ends_with_its_parent
 
 __all__ = ["Batches", "Plan"]
 

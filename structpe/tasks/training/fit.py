@@ -2,36 +2,121 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+import torch
 from lightning.fabric.plugins.environments.lightning import LightningEnvironment
-from lightning.pytorch import Callback, Trainer
+from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.loggers import Logger, TensorBoardLogger
 from lightning.pytorch.strategies import DDPStrategy
+from torch import nn
 
+from structpe.errors import StoreError, undamaged
+from structpe.system.printing import on_terminal, say
+from structpe.system.processes import EndRequest, busy
+from structpe.system.workers import ends_with_its_parent
 from structpe.tasks.training import checkpoint
-from structpe.tasks.training.bar import Bar
 from structpe.tasks.training.batches import Batches
-from structpe.tasks.training.callbacks import Checkpoints, Metrics, Seeds, Validation
-from structpe.tasks.training.checkpoint_io import Folders
 from structpe.tasks.training.config import TrainingConfig
-from structpe.tasks.training.cost import Cost
-from structpe.tasks.training.ending import Ending
-from structpe.tasks.training.learner import Learner
-from structpe.tasks.training.loggers import further
-from structpe.tasks.training.logs import CsvLog
-from structpe.tasks.training.nodes import number
-from structpe.tasks.training.progress import on_terminal, say
-from structpe.tasks.training.quiet import Quiet, quiet
-from structpe.tasks.training.result import Result
-from structpe.tasks.training.sharding import Sharded
+from structpe.tasks.training.folder import number
+from structpe.tasks.training.lightning_module import Checkpoints, Folders, Learner, Metrics, Seeds, Sharded, Validation
+from structpe.tasks.training.reporting import Bar, Cost, CsvLog, Quiet, further, quiet
+from structpe.tasks.training.result import KEY, VERSION, WEIGHTS, Result
 from structpe.tasks.training.task import Task
-from structpe.tasks.training.weights import WEIGHTS
-from structpe.threads import busy
 
-__all__ = ["fit", "result"]
+__all__ = [
+    "Ending",
+    "check_fit",
+    "fit",
+    "result",
+]
+
+
+class Ending(Callback):
+    """Stops training after a step once a signal has asked for it. It comes before the callback that writes checkpoints.
+
+    On several devices nothing is heard, as all would have to stop at one step: there a signal ends the training at
+    once, and its newest checkpoint is what is left. The processes of devices end with the one that started them.
+    """
+
+    def __init__(self) -> None:
+        # Created before Lightning installs its own handler: a second signal must do what it did before the training.
+        self.asked = EndRequest("the training ends after this step, with a checkpoint; once more ends it at once")
+
+    def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
+        if trainer.world_size > 1:  # in a process of each device
+            ends_with_its_parent()
+
+    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        if trainer.world_size == 1:
+            self.asked.__enter__()
+
+    def on_train_batch_end(
+        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        if self.asked.number:
+            trainer.should_stop = True
+
+    def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        self.asked.__exit__()
+
+    def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
+        self.asked.__exit__()
+
+
+OTHERWISE = "give the config.yaml that they were trained with"
+
+
+def check_fit(make: Callable[[], nn.Module], path: Path, remedy: str, but: Sequence[str] = ()) -> None:
+    """Compare the header of a file of weights with a model without memory: a configuration may ask for any sizes.
+
+    A file that is missing or of another version is left to :func:`structpe.tasks.training.result.load_weights`.
+
+    Args:
+        make: the model.
+        path: the file.
+        remedy: what to do where it is damaged.
+        but: with what names of weights begin that may differ.
+
+    Raises:
+        StoreError: the file is damaged, or has weights of other names or shapes than the model.
+    """
+    if (there := _shapes(path, remedy)) is None:
+        return
+    try:
+        with torch.device("meta"):
+            draft = make()
+    except Exception:  # a model of someone's own may need values to be made, and others raise the same when made
+        return
+    here = {name: tuple(tensor.shape) for name, tensor in draft.state_dict().items()}
+    names = [name for name in {**here, **there} if not name.startswith(tuple(but))]
+    wrong = [name for name in names if here.get(name) != there.get(name)]
+    if wrong:
+        name = wrong[0]
+        raise StoreError(
+            f"the weights are not those of this model: {name} has {_said(there.get(name))} in the file and "
+            f"{_said(here.get(name))} by the configuration, and {len(wrong) - 1} others differ; "
+            f"{OTHERWISE}, or {remedy}"
+        ).at(path)
+
+
+def _shapes(path: Path, remedy: str) -> dict[str, tuple[int, ...]] | None:
+    """Of each tensor; None if the file is missing or of another version."""
+    from safetensors import safe_open
+
+    if not path.is_file():
+        return None
+    with undamaged(path, remedy), safe_open(path, "pt") as file:
+        if (file.metadata() or {}).get(KEY, "").partition(":")[0] != VERSION:
+            return None
+        return {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
+
+
+def _said(shape: tuple[int, ...] | None) -> str:
+    return "nothing" if shape is None else f"shape {shape}"
+
 
 PRECISIONS: dict[str, Literal["32-true", "bf16-mixed"]] = {"float32": "32-true", "bf16-mixed": "bf16-mixed"}
 

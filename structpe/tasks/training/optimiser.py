@@ -1,8 +1,9 @@
-"""The optimiser that a configuration asks for, by the name or the path of its class."""
+"""The optimiser that a configuration asks for, and the learning rate over the steps."""
 
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Iterable
 from importlib import import_module
 from typing import Any
@@ -13,7 +14,12 @@ from structpe.errors import ConfigError, located, reason_of
 from structpe.plain.typed import Builder
 from structpe.tasks.training.config import OptimiserConfig, TrainingConfig
 
-__all__ = ["check_optimiser", "optimiser"]
+__all__ = [
+    "check_optimiser",
+    "factor",
+    "optimiser",
+]
+
 
 KEYS = {"lr": "training.learning_rate", "weight_decay": "training.weight_decay"}
 """Arguments of optimisers that are keys of their own."""
@@ -88,3 +94,19 @@ def _found(name: str) -> Any:
             f"path of a subclass of torch.optim.Optimizer"
         )
     return found
+
+
+def factor(step: int, config: TrainingConfig) -> float:
+    """What the highest learning rate is multiplied by in step s = 0, 1, ...
+
+    With w steps of warm-up and t = s + 1: t/w up to w, then sqrt(w/t) (Vaswani et al. 2017),
+    (1 + cos(pi (t - w)/(steps - w)))/2, or 1.
+    """
+    step, warmup = step + 1, max(1, config.warmup)
+    if step < warmup:
+        return step / warmup
+    if config.schedule == "inverse-sqrt":
+        return math.sqrt(warmup / step)
+    if config.schedule == "cosine":
+        return (1 + math.cos(math.pi * min(1.0, (step - warmup) / max(1, config.steps - warmup)))) / 2
+    return 1.0

@@ -21,7 +21,7 @@ from structpe.data.prepare import Example, Preparer
 from structpe.tasks.graph_to_text.config import load_config
 from structpe.tasks.runs import train
 from structpe.tasks.training import checkpoint
-from structpe.tasks.training.callbacks import Checkpoints
+from structpe.tasks.training.lightning_module import Checkpoints
 from tests.tasks.graph_to_text.trial import is_trial
 
 FOLDER = Path(sys.argv[2])

@@ -11,7 +11,7 @@ from structpe.errors import ConfigError
 from structpe.tasks.config import make
 from structpe.tasks.graph_to_text.config import GraphToTextConfig
 from structpe.tasks.graph_to_text.generator import Generator
-from structpe.tasks.runs.graph_to_text import GraphToTextRun
+from structpe.tasks.runs.text import GraphToTextRun
 
 
 def run(folder: Path, **data: Any) -> GraphToTextRun:

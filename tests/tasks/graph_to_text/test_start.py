@@ -13,8 +13,8 @@ from safetensors.torch import load_file
 
 from structpe.errors import ConfigError, StoreError
 from structpe.tasks.graph_to_text.config import GraphToTextConfig
-from structpe.tasks.graph_to_text.generate import generate
 from structpe.tasks.runs import train
+from structpe.tasks.runs.text import generate
 from tests.tasks.graph_to_text.tiny import changed, resumed, split, tiny
 
 

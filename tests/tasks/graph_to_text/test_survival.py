@@ -18,8 +18,7 @@ from structpe.data.prepare import Example, Preparer
 from structpe.tasks.config import save
 from structpe.tasks.graph_to_text.config import GraphToTextConfig, TextConfig
 from structpe.tasks.runs import train
-from structpe.tasks.training.result import Result
-from structpe.tasks.training.weights import digest
+from structpe.tasks.training.result import Result, digest
 from tests.forking import forked
 from tests.tasks.graph_to_text.checkpoints import checkpoint, tuned
 from tests.tasks.graph_to_text.tiny import changed, tiny
@@ -63,6 +62,7 @@ def whole(config: GraphToTextConfig, folder: Path) -> None:
         train(config)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(280)
 def test_killed_twice_it_ends_with_the_same_bits(tmp_path: Path) -> None:
     never, killed = tmp_path / "never", tmp_path / "killed"
@@ -92,6 +92,7 @@ def test_killed_twice_it_ends_with_the_same_bits(tmp_path: Path) -> None:
     assert checkpoints(killed) == ["step-00000012", "step-00000014"]
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(280)
 def test_a_pretrained_model_that_was_killed_ends_with_the_same_bits(tmp_path: Path) -> None:
     given = checkpoint(tmp_path / "given", "llama")

@@ -19,12 +19,9 @@ from structpe.formats import read
 from structpe.nn.search import SearchConfig
 from structpe.tasks.graph_to_text import task
 from structpe.tasks.graph_to_text.config import GraphToTextConfig
-from structpe.tasks.graph_to_text.evaluate import evaluate
-from structpe.tasks.graph_to_text.generate import generate
 from structpe.tasks.runs import train
-from structpe.tasks.runs.graph_to_text import GraphToTextRun
-from structpe.tasks.training.result import Result
-from structpe.tasks.training.weights import recorded_digest
+from structpe.tasks.runs.text import GraphToTextRun, evaluate, generate
+from structpe.tasks.training.result import Result, recorded_digest
 from tests.tasks.graph_to_text.tiny import changed, tiny
 
 
@@ -54,6 +51,7 @@ def test_the_loss_falls(config: GraphToTextConfig) -> None:
     assert any((Path(config.out) / "tensorboard").glob("events.*"))
 
 
+@pytest.mark.slow
 def test_a_line_comes_every_few_steps(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """They came at 10, 30 and 50: a line was left out where the one before was not a while ago."""
     config = tiny(tmp_path, steps=50, log_every=10, validate_every=50, checkpoint_every=50)
@@ -251,8 +249,16 @@ def test_a_fresh_run_that_cannot_begin_leaves_the_earlier_one(tmp_path: Path) ->
             "no position model named 'graformr'. Did you mean 'graformer'",
         ),
         ({"decoder_position": "graformer"}, PositionError, "a decoder cannot use .* choose .* 'sinusoidal' or 't5'"),
-        ({"decoder_position": {"name": "learned", "length": 4}}, PositionError, "has 4 positions, this batch needs"),
-        ({"encoder_position": {"name": "learned", "length": 4}}, PositionError, "has 4 positions, this batch needs"),
+        (
+            {"decoder_position": {"name": "learned", "max_length": 4}},
+            PositionError,
+            "has 4 positions, this batch needs",
+        ),
+        (
+            {"encoder_position": {"name": "learned", "max_length": 4}},
+            PositionError,
+            "has 4 positions, this batch needs",
+        ),
         ({"encoder_position": "tpe"}, EncodingError, "it needs a tree whose edges lead away from the root"),
         ({"data": replace(config.data, dev=str(tmp_path / "absent.txt"))}, ReadError, "no such file or folder"),
     ]:
@@ -274,7 +280,7 @@ def test_a_run_that_could_not_begin_is_in_nobodys_way(tmp_path: Path) -> None:
     assert train(config).steps == 1
 
 
-@pytest.mark.early
+@pytest.mark.slow
 def test_a_run_does_not_depend_on_the_processes_that_encode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chunks, "STRUCTURES", 8)
     weights = []

@@ -21,12 +21,13 @@ from structpe.positions import MODELS, Dims, Site
 from structpe.positions.build import build
 from structpe.structure import Structure
 from structpe.tasks.config import make
-from structpe.tasks.prediction import quadratic as bounds
+from structpe.tasks.prediction import encodings as encodings_module
 from structpe.tasks.prediction.config import PredictionConfig
-from structpe.tasks.prediction.quadratic import quadratic
+from structpe.tasks.prediction.encodings import quadratic
 from structpe.tasks.prediction.sources import SOURCES, Data
 from structpe.tasks.runs import train
 from structpe.tasks.training.batches import Batches, Plan
+from tests.representatives import only
 from tests.tasks.prediction.tiny import MODEL, TRAINING, data_in, single, that_act
 
 CLASSIC = {"width": 8, "layers": 2, "attention": False, "feedforward": 0, "norm": "none"}
@@ -80,7 +81,9 @@ def gradients(model: GraphModel, batch: Batch, made: Benchmark) -> dict[str, Ten
     return {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
 
 
-@pytest.mark.parametrize("convolution", ["gcn", "sage", "gin", "gine", "gatedgcn", "gat", "gatv2"])
+@pytest.mark.parametrize(
+    "convolution", only(["gcn", "sage", "gin", "gine", "gatedgcn", "gat", "gatv2"], "gcn", "gatedgcn", "gatv2")
+)
 def test_with_room_for_all_the_gradients_are_those_of_the_whole_graph(convolution: str, tmp_path: Path) -> None:
     made = benchmark()
     given = config({**CLASSIC, "message_passing": convolution}, WALK, kind="neighbours", fanouts=[1000, 1000])
@@ -159,7 +162,7 @@ def _plain(given: PredictionConfig) -> dict[str, Any]:
 
 def test_encodings_of_nodes_are_of_the_whole_graph_and_those_of_pairs_of_the_sample(tmp_path: Path) -> None:
     made = benchmark()
-    position = [WALK, {"name": "graformer", "reach": 3}]
+    position = [WALK, {"name": "graformer", "max_distance": 3}]
     data = data_of(config(MODEL, position, kind="partition", parts=6, batch_size=2), made, tmp_path)
     batch = data.collate(data.train[:2])
     values = {encoding.name: encoding for encoding in batch.positions[0]}
@@ -212,7 +215,7 @@ def test_what_looks_at_all_pairs() -> None:
 
 def test_models_that_ask_for_listed_pairs_let_no_others_attend() -> None:
     """What :func:`quadratic` takes for granted, of every model of the registry."""
-    from structpe.data.encode import encode
+    from structpe.positions.batch import encode
 
     dims, graph = Dims(8, 2, 1), Structure(tuple("abcd"), np.array([[0, 1], [1, 2]]), order=np.arange(4))
     found = []
@@ -227,7 +230,7 @@ def test_models_that_ask_for_listed_pairs_let_no_others_attend() -> None:
 def test_too_many_pairs_are_refused_before_anything_is_computed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(bounds, "MOST", 50)
+    monkeypatch.setattr(encodings_module, "MOST", 50)
     monkeypatch.setattr(Distance, "many", None)
     made = benchmark()
     remedy = (
@@ -243,7 +246,7 @@ def test_too_many_pairs_are_refused_before_anything_is_computed(
     ):
         data_of(config(MODEL, kind="partition", parts=6), made, tmp_path)
     data_of(config(MODEL, kind="partition", parts=12), made, tmp_path)
-    monkeypatch.setattr(bounds, "MOST", 60)
+    monkeypatch.setattr(encodings_module, "MOST", 60)
     data = data_of(config(MODEL, kind="neighbours", fanouts=[50, 50]), made, tmp_path)
     data.collate.most = 20  # type: ignore[attr-defined]
     with pytest.raises(
@@ -269,8 +272,14 @@ def test_graphs_are_not_sampled(tmp_path: Path) -> None:
         train(single(tmp_path, sampling={"kind": "partition"}))
 
 
+PARTS = {"kind": "partition", "parts": 8}
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    "sampling", [{"kind": "neighbours", "fanouts": [4, 4]}, {"kind": "partition", "parts": 8}], ids=lambda s: s["kind"]
+    "sampling",
+    only([{"kind": "neighbours", "fanouts": [4, 4]}, PARTS], PARTS),
+    ids=lambda s: s["kind"],
 )
 def test_a_run_that_was_killed_ends_as_if_it_had_not(sampling: dict[str, Any], tmp_path: Path) -> None:
     data = {"name": "minesweeper", "folder": str(data_in(tmp_path))}
@@ -278,7 +287,7 @@ def test_a_run_that_was_killed_ends_as_if_it_had_not(sampling: dict[str, Any], t
     through = train(single(tmp_path, **given, out=str(tmp_path / "one")))
     half = single(tmp_path, **given, out=str(tmp_path / "two"))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("structpe.tasks.training.callbacks.Checkpoints.on_train_batch_end", _stop_at(6))
+        patch.setattr("structpe.tasks.training.lightning_module.Checkpoints.on_train_batch_end", _stop_at(6))
         with pytest.raises(RuntimeError, match="killed"):
             train(half)
     resumed = train(half)
@@ -288,7 +297,7 @@ def test_a_run_that_was_killed_ends_as_if_it_had_not(sampling: dict[str, Any], t
 
 
 def _stop_at(step: int) -> Any:
-    from structpe.tasks.training.callbacks import Checkpoints
+    from structpe.tasks.training.lightning_module import Checkpoints
 
     usual = Checkpoints.on_train_batch_end
 

@@ -17,7 +17,7 @@ from structpe.tasks.prediction.sources import SOURCES, Data
 from structpe.tasks.prediction.task import Prediction
 from structpe.tasks.runs import load_run, train
 from structpe.tasks.runs.prediction import PredictionRun
-from structpe.tasks.training.callbacks import Checkpoints
+from structpe.tasks.training.lightning_module import Checkpoints
 from tests.tasks.prediction.tiny import TRAINING
 
 EMBEDDINGS = {"width": 16, "layers": 0, "attention": False, "message_passing": None}

@@ -23,8 +23,7 @@ from structpe.objectives.sequence import Sequences
 from structpe.structure import Structure
 from structpe.tasks.config import make
 from structpe.tasks.prediction.config import PredictionConfig
-from structpe.tasks.prediction.predictor import Predictor
-from structpe.tasks.prediction.signature import Signature
+from structpe.tasks.prediction.predictor import Predictor, Signature
 from structpe.tasks.runs import train
 from structpe.tasks.runs.prediction import PredictionRun
 from tests.cli.running import complaint, output

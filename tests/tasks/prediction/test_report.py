@@ -11,9 +11,7 @@ import pytest
 
 from structpe.errors import MissingExtra
 from structpe.tasks.prediction import report as reports
-from structpe.tasks.prediction.curves import curve, draw, limits, lines
-from structpe.tasks.prediction.outcome import Outcome
-from structpe.tasks.prediction.report import report
+from structpe.tasks.prediction.report import Outcome, curve, draw, limits, lines, report
 from structpe.tasks.prediction.study import Key, StudyConfig
 from structpe.tasks.training.result import Result
 
@@ -149,6 +147,7 @@ def test_a_study_of_which_nothing_is_finished(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("curves-*"))
 
 
+@pytest.mark.slow
 def test_curves(tmp_path: Path) -> None:
     config = study(tmp_path, data={"rings": {}}, seeds=[0, 1])
     logged(config, key("rings/a/none/0"), [100.0, *[1.0] * 9, 0.5])

@@ -13,16 +13,17 @@ import numpy as np
 import pytest
 
 from structpe.errors import ConfigError, StoreError
-from structpe.files import MARK
+from structpe.system.files import MARK
 from structpe.tasks.config import make
 from structpe.tasks.prediction.config import PredictionConfig
-from structpe.tasks.prediction.outcome import Outcome
+from structpe.tasks.prediction.report import Outcome
 from structpe.tasks.prediction.study import StudyConfig
 from structpe.tasks.prediction.task import Prediction
 from structpe.tasks.runs import base, train
 from structpe.tasks.runs.prediction import PredictionRun
 from structpe.tasks.training.batches import Plan
 from structpe.tasks.training.folder import lock
+from tests.representatives import only
 from tests.tasks.graph_to_text.tiny import tiny
 from tests.tasks.prediction.test_survival import same_results
 from tests.tasks.prediction.tiny import MODEL, TRAINING, data_in, single, that_act
@@ -137,9 +138,10 @@ def test_an_edited_position_model_is_refused(copied: Path) -> None:
         train(single(copied))
 
 
-@pytest.mark.parametrize(
-    "training", [{"order": "by-size"}, {"order": "shuffled"}, {"average": 3, "validate_every": 1}], ids=str
-)
+MEAN = {"average": 3, "validate_every": 1}
+
+
+@pytest.mark.parametrize("training", only([{"order": "by-size"}, {"order": "shuffled"}, MEAN], MEAN), ids=str)
 def test_with_each_option_it_goes_on_to_the_same_bits(training: dict[str, Any], tmp_path: Path) -> None:
     configs = [replace(single(tmp_path, training=training), out=str(tmp_path / name)) for name in ("one", "other")]
     train(configs[0])
@@ -166,7 +168,8 @@ def test_the_order_of_batches_is_that_of_the_task_unless_told(tmp_path: Path, mo
     assert made == [False, True, False, False, True, True]
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.slow
+@pytest.mark.parametrize("number", only([signal.SIGTERM, signal.SIGINT], signal.SIGINT))
 def test_a_signal_ends_it_with_a_checkpoint_and_it_ends_the_same(
     number: signal.Signals, copied: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -10,7 +10,7 @@ import pytest
 from scipy import integrate
 
 from structpe.errors import ConfigError
-from structpe.tasks.prediction.scores import Score, difference, read, scores, write
+from structpe.tasks.prediction.report import Score, difference, read, scores, write
 
 from .test_report import finished, key, study
 

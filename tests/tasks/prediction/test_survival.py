@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from structpe.tasks.prediction.config import PredictionConfig
-from structpe.tasks.prediction.outcome import Outcome
+from structpe.tasks.prediction.report import Outcome
 from structpe.tasks.prediction.run_all import run_all
 from structpe.tasks.prediction.study import load_study
 from structpe.tasks.runs import train
@@ -124,6 +124,7 @@ def ended(study: Forked, way: signal.Signals, code: int, ready: Callable[[], boo
     return err
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_two_studies_in_one_folder_share_the_work(tmp_path: Path) -> None:
     """Their runs are forks, which begin at once."""
@@ -144,6 +145,7 @@ def test_two_studies_in_one_folder_share_the_work(tmp_path: Path) -> None:
     assert len(list((Path(config.out) / "encodings").glob("rwse-*.seconds.json"))) <= 1
 
 
+@pytest.mark.slow
 def test_a_run_that_another_process_trains_is_passed_over(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     config = study(tmp_path, models={"gps": MODEL}, positions={"none": []}, seeds=[0])
     (key,) = config.keys()

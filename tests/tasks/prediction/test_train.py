@@ -19,11 +19,12 @@ from structpe.data.batch import Example
 from structpe.datasets import load
 from structpe.errors import ConfigError, EncodingError, ReadError, StructPEError
 from structpe.objectives.regression import Regression
-from structpe.tasks.prediction.outcome import Outcome
+from structpe.tasks.prediction.report import Outcome
 from structpe.tasks.prediction.sources import SOURCES
 from structpe.tasks.prediction.task import Prediction
 from structpe.tasks.runs import prediction, train
 from structpe.tasks.runs.prediction import PredictionRun
+from tests.representatives import only
 from tests.tasks.prediction.tiny import data_in, single
 
 NODES = {"position": [], "model": {"message_passing": "gcn", "attention": False}}
@@ -172,6 +173,7 @@ def forks(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     return sent
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(280)
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded, use of fork:DeprecationWarning")
 def test_two_devices_do_what_one_does(tmp_path: Path, forks: list[bytes]) -> None:
@@ -241,7 +243,7 @@ def test_data_that_are_not_there_or_damaged(tmp_path: Path) -> None:
     assert not (Path(config.out) / "config.yaml").exists()
 
 
-@pytest.mark.parametrize("model", [{}, {"head_layers": 1}, {"readout": "sum"}])
+@pytest.mark.parametrize("model", only([{}, {"head_layers": 1}, {"readout": "sum"}], {"readout": "sum"}))
 def test_numbers_of_any_scale_are_learned_from_their_median_on(model: dict[str, Any], tmp_path: Path) -> None:
     """Twelve steps of Adam could not come from 0 to a thousand."""
     data = data_in(tmp_path)

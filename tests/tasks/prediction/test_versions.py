@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from structpe.tasks.prediction.versions import _commit, versions
+from structpe.tasks.prediction.study import _commit, versions
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def asked_anew() -> Iterator[None]:
 @pytest.mark.usefixtures("asked_anew")
 def test_a_commit_that_is_checked_out_later_is_not_named(monkeypatch: pytest.MonkeyPatch) -> None:
     commits = iter(["", "abc", "", "def"])
-    monkeypatch.setattr("structpe.tasks.prediction.versions._git", lambda *words: next(commits))
+    monkeypatch.setattr("structpe.tasks.prediction.study._git", lambda *words: next(commits))
     assert [versions(torch.device("cpu"))["commit"] for _ in range(2)] == ["abc", "abc"]
 
 
@@ -29,5 +29,5 @@ def test_outside_a_checkout_there_is_no_commit(monkeypatch: pytest.MonkeyPatch) 
     def absent(*words: object) -> str:
         raise FileNotFoundError("git")
 
-    monkeypatch.setattr("structpe.tasks.prediction.versions._git", absent)
+    monkeypatch.setattr("structpe.tasks.prediction.study._git", absent)
     assert versions(torch.device("cpu"))["commit"] == ""

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from structpe.tasks.training.averaging import Average, mean
+from structpe.tasks.training.lightning_module import Average, mean
 
 
 def model(seed: int) -> nn.Module:

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from structpe.checksums import seal
 from structpe.errors import StoreError
-from structpe.files import atomic_write
+from structpe.system.files import atomic_write, seal
 from structpe.tasks.training import checkpoint
 
 STATE = {"weights": torch.arange(3.0), "step": 7, "betas": (0.9, 0.98)}

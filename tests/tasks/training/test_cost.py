@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 import torch
 
-from structpe.tasks.training import cost
-from structpe.tasks.training.cost import Cost, peak_memory
+from structpe.tasks.training import reporting as reporting_module
+from structpe.tasks.training.reporting import Cost, peak_memory
 
 
 class Clock:
@@ -20,7 +20,7 @@ class Clock:
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.now = 0.0
-        patch.setattr(cost.time, "perf_counter", lambda: self.now)
+        patch.setattr(reporting_module.time, "perf_counter", lambda: self.now)
 
 
 def trained(measured: Cost, clock: Clock, seconds: list[float], accumulate: int = 1) -> None:
@@ -59,7 +59,7 @@ def test_a_process_that_ends_soon_does_not_decide(monkeypatch: pytest.MonkeyPatc
 
 def test_time_of_the_cpu_is_added_up_over_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     measured, used = Cost(), 1000.0
-    monkeypatch.setattr(cost.time, "process_time", lambda: used)
+    monkeypatch.setattr(reporting_module.time, "process_time", lambda: used)
     measured.load_state_dict({"step_seconds": 0.5, "seconds": 60.0, "cpu_seconds": 90.0, "peak_bytes": 0})
     trained(measured, Clock(monkeypatch), [1.0])
     used += 7.0
@@ -70,7 +70,7 @@ def test_the_memory_of_a_process_is_its_own() -> None:
     """Also where the process that started it had more."""
     held = np.ones(50_000_000)  # 400 MB
     code = "import re; print(re.findall(r'VmHWM:\\s*(\\d+) kB', open('/proc/self/status').read())[0])"
-    if not cost.PROCESS.exists():
+    if not reporting_module.PROCESS.exists():
         pytest.skip("only Linux says so")
     alone = 1024 * int(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
     assert alone < held.nbytes < peak_memory()

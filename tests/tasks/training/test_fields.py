@@ -110,6 +110,7 @@ def put(state: Any, keys: Keys, change: Callable[[Any], Any]) -> None:
     state[keys[-1]] = change(state[keys[-1]])
 
 
+@pytest.mark.slow
 def test_how_long_validation_has_waited_matters(begun: PredictionConfig, tmp_path: Path) -> None:
     usual = ended(begun, tmp_path / "usual")
     assert usual == ended(begun, tmp_path / "again")

@@ -11,13 +11,13 @@ import pytest
 import torch
 from torch import nn
 
-from structpe.checksums import seal
 from structpe.errors import StoreError
 from structpe.formats import read
+from structpe.system.files import seal
 from structpe.tasks.runs import RUNS as KINDS
 from structpe.tasks.runs import load_run, run_of
-from structpe.tasks.training.fitting import check_fit
-from structpe.tasks.training.weights import WEIGHTS, save_weights
+from structpe.tasks.training.fit import check_fit
+from structpe.tasks.training.result import WEIGHTS, save_weights
 from tests.datasets import SAMPLES
 from tests.memory import FEW, Counting
 from tests.pictures.runs import predicted
@@ -68,7 +68,7 @@ def test_a_configuration_with_larger_sizes_is_refused_before_they_are_taken(kind
 
 
 def test_so_are_those_of_a_picture(tmp_path: Path) -> None:
-    from structpe.pictures.runs import load
+    from structpe.pictures.head_patterns import load
 
     folder, item = predicted(tmp_path), read(SAMPLES / "amr_sample" / "train.txt", "amr")[0]
     load(folder, item)

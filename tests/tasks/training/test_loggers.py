@@ -13,7 +13,7 @@ from lightning.pytorch.loggers import Logger
 from structpe.errors import ConfigError
 from structpe.tasks.runs import train
 from structpe.tasks.training.config import LoggerConfig
-from structpe.tasks.training.loggers import further
+from structpe.tasks.training.reporting import further
 from tests.tasks.graph_to_text.tiny import changed, tiny
 
 HERE = __name__

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from structpe.errors import StoreError
-from structpe.tasks.training.logs import CsvLog
+from structpe.tasks.training.reporting import CsvLog
 
 
 def logged(path: Path, begun_at: int, steps: range) -> None:

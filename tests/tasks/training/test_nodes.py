@@ -20,7 +20,7 @@ from structpe.tasks.prediction.config import PredictionConfig
 from structpe.tasks.prediction.run_all import run_all
 from structpe.tasks.runs import train
 from structpe.tasks.training.config import TrainingConfig
-from structpe.tasks.training.nodes import number
+from structpe.tasks.training.folder import number
 from tests.modules import ROOT
 from tests.tasks.prediction.tiny import single, study
 

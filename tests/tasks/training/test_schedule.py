@@ -8,7 +8,7 @@ import pytest
 
 from structpe.errors import ConfigError
 from structpe.tasks.training.config import TrainingConfig
-from structpe.tasks.training.schedule import factor
+from structpe.tasks.training.optimiser import factor
 
 
 @pytest.mark.parametrize(

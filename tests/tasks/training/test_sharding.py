@@ -12,7 +12,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from structpe.tasks.runs import train
-from structpe.tasks.training.weights import KEY, VERSION, WEIGHTS, digest
+from structpe.tasks.training.result import KEY, VERSION, WEIGHTS, digest
 from tests.tasks.graph_to_text.tiny import changed, tiny
 from tests.tasks.prediction.tiny import single
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from structpe.errors import StoreError
-from structpe.tasks.training.tree import flatten, restore
+from structpe.tasks.training.checkpoint import flatten, restore
 
 TENSORS = [
     torch.arange(6.0).view(2, 3).T,

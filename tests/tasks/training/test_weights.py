@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save_file
 from structpe.errors import StoreError, StructPEError
 from structpe.positions import MODELS, Dims
 from structpe.positions.build import build
-from structpe.tasks.training.weights import WEIGHTS, check_finite, digest, load_weights, save_weights
+from structpe.tasks.training.result import WEIGHTS, check_finite, digest, load_weights, save_weights
 
 
 @pytest.fixture

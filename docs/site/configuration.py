@@ -1,0 +1,127 @@
+"""Writes configuration.md, every key of a graph-to-text run and of a study, from the docstrings that the keys have.
+
+python docs/site/configuration.py > docs/configuration.md
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import MISSING, Field, fields, is_dataclass
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import yaml
+from docstring_parser import parse
+
+from structpe.nn.graph_model import GraphModelConfig
+from structpe.tasks.graph_to_text.config import GraphToTextConfig, InjectConfig, PretrainedTextConfig
+from structpe.tasks.prediction.config import PredictionTraining, SamplingConfig
+from structpe.tasks.prediction.study import Published, StudyConfig
+
+HEAD = """\
+# Configuration: every key of a run and of a study
+
+Every key of a run of graph to text, then of a study, generated from the code by `python docs/site/configuration.py >
+docs/configuration.md`. A configuration is a YAML file such as [examples/amr.yaml](../examples/amr.yaml) or
+[examples/study.yaml](../examples/study.yaml); keys that are not in it have their defaults. On the command line
+`--model.width 128` overrides the file; values are YAML. Paths are relative to the working directory. For how to use
+them, see [From your file to a result](graph_to_text.md) and [Benchmarks](benchmarks.md).
+
+Keys are texts and must be unique; values are null, true, false, numbers, texts, lists and mappings. Dates are texts.
+Every number has a maximum, far above what any machine can compute; a larger one raises an error.
+
+## Graph to text
+"""
+
+PRETRAINED = """
+## Graph to text with a pretrained model
+
+A configuration with `model.pretrained`, such as [examples/pretrained.yaml](../examples/pretrained.yaml); see
+[Train a pretrained model on graphs](howto/pretrained.md). All keys of the run, `data`,
+`training` and `search` that are not listed again are as above.
+"""
+
+STUDIES: dict[str, type] = {
+    "`models.NAME`": GraphModelConfig,
+    "`training`": PredictionTraining,
+    "`sampling`": SamplingConfig,
+    "`published`": Published,
+}
+
+
+def main() -> None:
+    """Print the page."""
+    print(HEAD)
+    run(GraphToTextConfig)
+    print(PRETRAINED)
+    run(PretrainedTextConfig, GraphToTextConfig)
+    print(f"\n{table('`inject`, for each', InjectConfig, '')}")
+    print(f"\n## Studies\n\n{table('The study', StudyConfig, '')}")
+    for name, part in STUDIES.items():
+        print(f"\n{table(name, part, '')}")
+
+
+def run(cls: type, known: type | None = None) -> None:
+    """Print the keys of a run, but those that another run has with the same default."""
+    theirs = {} if known is None else get_type_hints(known)
+    groups = {f.name: get_type_hints(cls)[f.name] for f in fields(cls)}
+    print(
+        table("The run", cls, "", skip=[name for name, hint in groups.items() if is_dataclass(hint) or name in theirs])
+    )
+    for name, group in groups.items():
+        if is_dataclass(group) and isinstance(group, type) and group is not theirs.get(name):
+            own = vars(group)["__annotations__"] if issubclass(group, theirs.get(name, group)) else ()
+            skip = [f.name for f in fields(group) if own and f.name not in own]
+            print(f"\n{table(f'`{name}`', group, f'{name}.', skip)}")
+
+
+def table(title: str, cls: type, prefix: str, skip: list[str] | None = None) -> str:
+    """A heading, and a line of the table for each key."""
+    head = ["| key | values | default | meaning |", "|---|---|---|---|"]
+    return "\n".join([f"### {title}", "", *head, *rows(cls, prefix, skip or [])])
+
+
+def rows(cls: type, prefix: str, skip: list[str]) -> Iterator[str]:
+    """The lines of the table."""
+    hints = get_type_hints(cls)
+    documented = [
+        parse(each.__doc__ or "").params for each in reversed(cls.__mro__)
+    ]  # a class may only change defaults
+    meanings = {param.arg_name: param.description for params in documented for param in params}
+    for field in fields(cls):
+        if field.name in skip:
+            continue
+        if field.default_factory is hints[field.name] and is_dataclass(hints[field.name]):
+            yield from rows(hints[field.name], f"{prefix}{field.name}.", [])
+        else:
+            meaning = " ".join(meanings[field.name].split()).replace("``", "`")
+            cells = [f"`{prefix}{field.name}`", values(hints[field.name]), default(field), meaning]
+            yield f"| {' | '.join(cells)} |"
+
+
+def values(hint: Any) -> str:
+    """A type as a person reads it."""
+    if hint is Any:
+        return "name, mapping or list"
+    if get_origin(hint) is Literal:
+        return ", ".join(f"`{each}`" for each in get_args(hint))
+    if get_origin(hint) in (Union, UnionType):
+        return ", ".join(values(each) for each in get_args(hint))
+    if hint is NoneType:
+        return "`null`"
+    # Lists and mappings as Python writes them, without the modules of what they hold.
+    return f"`{re.sub(r'[a-z_]+[.]', '', str(hint)) if get_origin(hint) else hint.__name__}`"
+
+
+def default(field: Field[Any]) -> str:
+    """The default as YAML has it."""
+    if field.default_factory is not MISSING:
+        return f"`{yaml.safe_dump(field.default_factory(), default_flow_style=True).strip()}`"
+    if field.default is MISSING:
+        return "required"
+    return f"`{yaml.safe_dump(field.default).partition(chr(10))[0]}`"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,166 @@
+"""Where the attention of a model of Hugging Face is, how large it is, and T5's own table of biases."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import torch
+from torch import nn
+
+from structpe.errors import PositionError, listed
+from structpe.positions import Dims, PositionModel
+from structpe.positions.buckets import Buckets
+from structpe.positions.tables import Table
+
+__all__ = [
+    "FAMILIES",
+    "Where",
+    "attentions",
+    "sizes",
+    "take_t5",
+    "usual",
+]
+
+
+Where: TypeAlias = Literal["encoder", "decoder", "cross"]
+"""Self-attention of the encoder or the decoder, or the attention of the decoder to the encoder's output."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Paths of modules.
+
+    Attributes:
+        layers: of the list of layers, in the model without its head.
+        attention: of the attention, in a layer.
+    """
+
+    layers: str
+    attention: str
+
+
+_BERT: dict[Where, Place] = {"encoder": Place("encoder.layer", "attention.self")}
+_T5: dict[Where, Place] = {
+    "encoder": Place("encoder.block", "layer.0.SelfAttention"),
+    "decoder": Place("decoder.block", "layer.0.SelfAttention"),
+    "cross": Place("decoder.block", "layer.1.EncDecAttention"),
+}
+_BART: dict[Where, Place] = {
+    "encoder": Place("encoder.layers", "self_attn"),
+    "decoder": Place("decoder.layers", "self_attn"),
+    "cross": Place("decoder.layers", "encoder_attn"),
+}
+_LLAMA: dict[Where, Place] = {"decoder": Place("layers", "self_attn")}
+
+FAMILIES: dict[str, dict[Where, Place]] = {
+    "bert": _BERT,
+    "roberta": _BERT,
+    "xlm-roberta": _BERT,
+    "modernbert": {"encoder": Place("layers", "attn")},
+    "t5": _T5,
+    "mt5": _T5,
+    "bart": _BART,
+    "mbart": _BART,
+    "llama": _LLAMA,
+    "qwen2": _LLAMA,
+    "gpt2": {"decoder": Place("h", "attn")},
+}
+"""By ``config.model_type``: where each attention is. Others of the same form can be added."""
+
+
+def attentions(model: Any, where: Where, layers: Sequence[int] | None) -> list[tuple[nn.Module, nn.Module]]:
+    """The chosen layers, and the attention of each.
+
+    Raises:
+        PositionError: the model is of another family, has no such attention, or not so many layers.
+    """
+    kind = str(model.config.model_type)
+    if kind not in FAMILIES:
+        raise PositionError(
+            f"a model of the type {kind!r} is not known; known are {listed(FAMILIES, 20)}. If its attention is that of "
+            f"one of these, add it: structpe.adapters.transformers.FAMILIES[{kind!r}] = FAMILIES[...]"
+        )
+    places = FAMILIES[kind]
+    if where not in places:
+        raise PositionError(
+            f"a model of the type {kind!r} has no attention {where!r} to enter; it has {listed(places)}"
+        )
+    place = places[where]
+    try:
+        found = list(model.base_model.get_submodule(place.layers))
+    except AttributeError:
+        raise PositionError(f"{type(model).__name__} has no {where}; choose where= among those it has") from None
+    chosen = range(len(found)) if layers is None else list(layers)
+    if wrong := [each for each in chosen if not 0 <= each < len(found)]:
+        raise PositionError(f"there is no layer {wrong[0]}; the {where} has {len(found)}, 0..{len(found) - 1}")
+    if not chosen or len(set(chosen)) < len(chosen):
+        raise PositionError(f"layers are {list(chosen)}; give one or more, each once")
+    return [(found[each], found[each].get_submodule(place.attention)) for each in chosen]
+
+
+def usual(model: Any) -> Where:
+    """The first place that a model has: its encoder, or the decoder of one without."""
+    return next(iter(FAMILIES.get(str(model.config.model_type), _BERT)))
+
+
+def sizes(attention: Any, layers: int) -> Dims:
+    """The sizes that a position model needs: heads of the queries, and the width of all of them together."""
+    config = attention.config
+    heads = _first(attention, config, ("num_attention_heads", "n_heads", "num_heads"))
+    width = _first(attention, config, ("attention_head_size", "key_value_proj_dim", "head_dim"))
+    return Dims(heads * width, heads, layers)
+
+
+def _first(attention: Any, config: Any, names: Sequence[str]) -> int:
+    """The first of these attributes that the attention has, or the configuration."""
+    for holder in (attention, config):
+        for name in names:
+            if isinstance(found := getattr(holder, name, None), int):
+                return found
+    raise PositionError(f"{type(attention).__name__} does not say how many heads it has, or how wide; it needs {names}")
+
+
+def take_t5(position: PositionModel, model: Any, stack: Literal["encoder", "decoder"] = "encoder") -> PositionModel:
+    """Copy the bias of a T5 checkpoint into a position model with the same buckets, and return the position model.
+
+    These are ``t5``, ``t5-unshared``, ``t5-causal`` (for the decoder), ``glm-local`` and ``glm-global``; with the last
+    two a T5 becomes a graph language model (Plenz and Frank 2024). Rows that T5 lacks, for units without a path, become
+    a copy of the bucket for the farthest keys ahead, which T5 has for +infinity. Inject it with ``start="own"`` and
+    ``instead=True``.
+
+    Args:
+        position: built for :func:`structpe.adapters.transformers.dims`.
+        model: a T5 or mT5 of Hugging Face.
+        stack: whose table; that of the decoder is for one direction.
+
+    Raises:
+        PositionError: the model has no such table, or the position model other buckets or heads.
+    """
+    rows, table = getattr(position, "rows", None), getattr(position, "table", None)
+    buckets = getattr(rows, "rule", None)
+    if not isinstance(buckets, Buckets) or not isinstance(table, Table) or table.weight.ndim != 3:
+        raise PositionError(
+            f"position model {position.name!r} has no table of T5's buckets; those with one are t5, t5-unshared, "
+            f"t5-causal, glm-local and glm-global"
+        )
+    try:
+        own = model.base_model.get_submodule(f"{stack}.block.0.layer.0.SelfAttention").relative_attention_bias.weight
+    except AttributeError:
+        raise PositionError(f"{type(model).__name__} has no table of relative biases in its {stack}") from None
+    theirs = (model.config.relative_attention_num_buckets, model.config.relative_attention_max_distance)
+    if (buckets.count, buckets.max_distance, buckets.bidirectional) != (*theirs, stack == "encoder"):
+        raise PositionError(
+            f"T5's {stack} has {theirs[0]} buckets and max_distance {theirs[1]}, "
+            f"{'two' if stack == 'encoder' else 'one'}-way; position model {position.name!r} has {buckets.count} and "
+            f"{buckets.max_distance}; build it with these"
+        )
+    if table.weight.shape[-1] != own.shape[1]:
+        raise PositionError(f"T5 has {own.shape[1]} heads, the table of the position model {table.weight.shape[-1]}")
+    if own.is_meta:  # a model without numbers, of which only the form is looked at
+        return position
+    with torch.no_grad():
+        table.weight[:, : buckets.count] = own.to(table.weight)
+        table.weight[:, buckets.count :] = table.weight[:, buckets.count - 1 : buckets.count]
+    return position

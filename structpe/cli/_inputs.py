@@ -1,0 +1,360 @@
+"""What commands read: structures of a file, encodings, one structure to look at, a trained model."""
+
+from __future__ import annotations
+
+import sys
+import time
+from argparse import ArgumentParser, Namespace
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from structpe.cli.base import UsageError, path_of
+from structpe.errors import ConfigError, ReadError, located
+
+if TYPE_CHECKING:
+    from structpe.encodings import Encoding
+    from structpe.formats import Item, Reading, Skipped
+    from structpe.nn.search import SearchConfig
+    from structpe.structure import Structure
+    from structpe.tasks.runs import Run
+
+__all__ = [
+    "BY_RUN",
+    "SEARCH",
+    "WITH_RUN",
+    "Report",
+    "Wanted",
+    "add_arguments",
+    "add_encodings",
+    "add_reading",
+    "check_file",
+    "encodings_of",
+    "item_of",
+    "parse_encoding",
+    "parse_options",
+    "parse_position",
+    "parse_yaml",
+    "requested",
+    "wanted",
+    "wanted_by",
+    "wanted_for",
+]
+
+
+BY_RUN = "by default that of the training data, with its options"
+"""The default format of files for a trained model."""
+
+FIRST, MOST = 200, 30_000
+"""Structures of the first part of a file, at least; at most if the reader reads all of the file at once."""
+
+
+def add_reading(
+    parser: ArgumentParser,
+    reader: str = "by default from its suffix",
+    options: str = "option of the reader",
+    on_error: str = "raise",
+) -> None:
+    """Declare ``--reader``, ``--option`` and ``--on-error``, for every command that reads structures.
+
+    Args:
+        parser: the parser of the command.
+        reader: help about the default format.
+        options: help about the options.
+        on_error: help about the default of ``--on-error``.
+    """
+    add = parser.add_argument_group("reading").add_argument
+    add("--reader", metavar="NAME", help=f"format of the file; {reader}")
+    add("--option", metavar="KEY=VALUE", dest="options", action="append", default=[],
+        help=f"{options}, such as graph=enhanced; may be given several times")  # fmt: skip
+    add("--on-error", choices=("raise", "skip"), help=f"what to do with a bad item (default: {on_error})")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """How to read a file.
+
+    Attributes:
+        path: a file or folder.
+        reader: name of the reader; None chooses by the suffix.
+        on_error: what to do with bad items.
+        options: options of the reader.
+    """
+
+    path: Path
+    reader: str | None = None
+    on_error: Literal["raise", "skip"] = "raise"
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def read(self) -> Reading:
+        """Read all items. Skipped items are reported on the error stream."""
+        from structpe.formats import read
+
+        reading = read(self.path, self.reader, self.on_error, **self.options)
+        if reading.skipped:
+            print(reading.report(), file=sys.stderr)
+        return reading
+
+    def structures(self, executor: Executor | None = None) -> Iterator[Structure]:
+        """Read the structures one by one. At the end, skipped items are reported on the error stream.
+
+        Raises:
+            ReadError: an item is bad, or all are.
+        """
+        from structpe.formats import stream
+
+        skipped, good = Report(), 0
+        skip = skipped.add if self.on_error == "skip" else None
+        for item in stream(self.path, self.reader, skip, executor=executor, **self.options):
+            good += 1
+            yield item.structure
+        if not good:
+            report = f"not one good item; check that the reader fits the file; {skipped.text(good)}"
+            raise ReadError(report).at(self.path)
+        if skipped.count:
+            print(skipped.text(good), file=sys.stderr)
+
+    def first(self) -> tuple[list[Structure], float, float]:
+        """The first structures, how many times as many there are (0 if unknown), and the seconds of reading them.
+
+        Bad items are passed over; whoever reads them all reports them.
+        """
+        from structpe.formats import stream
+
+        found: list[Structure] = []
+        read, count, total = 0, 0, 0  # so many bytes had been read when so many structures were complete
+        reported = 0
+
+        def progress(done: int, all_: int) -> None:
+            nonlocal read, count, total, reported
+            read, count, total, reported = reported, len(found), all_, done
+
+        began = time.perf_counter()
+        for item in stream(self.path, self.reader, lambda _: None, progress, **self.options):
+            found.append(item.structure)
+            if count >= FIRST or len(found) >= MOST:
+                break
+        else:
+            return found, 1.0, time.perf_counter() - began
+        seconds = time.perf_counter() - began
+        return (found[:count], total / read, seconds * count / len(found)) if count and read else ([], 0.0, seconds)
+
+
+def wanted(path: Path, given: Namespace) -> Wanted:
+    """How to read a file, from the arguments.
+
+    Raises:
+        UsageError: an option is not KEY=VALUE.
+        ReadError: the file, reader or option does not exist.
+    """
+    from structpe.formats.reading import choose
+
+    options = parse_options(given.options)
+    choose(path, given.reader).check(options)
+    return Wanted(path, given.reader, given.on_error or "raise", options)
+
+
+def wanted_by(run: Run[Any, Any, Any, Any], path: Path, given: Namespace) -> Wanted:
+    """How to read a file for a trained model: as its training data, unless arguments say otherwise.
+
+    Raises:
+        UsageError: an option is not KEY=VALUE.
+        ConfigError: no reader is given, and the run has none.
+        ReadError: the file, reader or option does not exist.
+    """
+    from structpe.formats.reading import choose
+
+    options = parse_options(given.options)
+    with located(run.folder):
+        reads = run.reads().but(given.reader, options, given.on_error)
+    choose(path, reads.reader).check(reads.options)
+    return Wanted(path, reads.reader, reads.on_error, dict(reads.options))
+
+
+def check_file(given: Namespace) -> None:
+    """Check the options of reading, for a command with an optional file.
+
+    Raises:
+        UsageError: there are options but no file.
+        ReadError: the file, reader or option does not exist.
+    """
+    if given.file is not None:
+        wanted(given.file, given)
+    elif options := [name for name in ("reader", "options", "on_error") if getattr(given, name)]:
+        name = {"options": "--option", "on_error": "--on-error"}.get(options[0], f"--{options[0]}")
+        raise UsageError(f"{name} is an option of reading, and no file is given; give one, or leave {name} out")
+
+
+def parse_yaml(text: str, option: str, what: str = "it") -> Any:
+    """The plain data of a text in YAML.
+
+    Raises:
+        UsageError: it is not YAML.
+    """
+    from structpe.plain import from_yaml
+
+    try:
+        return from_yaml(text, what)
+    except ConfigError as error:
+        raise UsageError(f"{option} cannot be read: {error}") from None
+
+
+def parse_options(given: Sequence[str]) -> dict[str, Any]:
+    """Options by name, from KEY=VALUE on the command line, with values in YAML.
+
+    Raises:
+        UsageError: an option is not of this form, is given twice, or is not YAML.
+    """
+    options: dict[str, Any] = {}
+    for option in given:
+        name, equals, value = option.partition("=")
+        if not name or not equals:
+            raise UsageError(f"--option {option!r} is not of the form KEY=VALUE")
+        if (key := name.replace("-", "_")) in options:
+            raise UsageError(f"--option {name} is given twice; give it once")
+        options[key] = parse_yaml(value, f"--option {option!r}", "the value")
+    return options
+
+
+class Report:
+    """The first skipped items, and their number, so that a million bad items do not fill the memory."""
+
+    def __init__(self) -> None:
+        self.first: list[Skipped] = []
+        self.count = 0
+
+    def add(self, skipped: Skipped) -> None:
+        """Add a skipped item."""
+        from structpe.formats.reading import SHOWN
+
+        self.count += 1
+        if len(self.first) < SHOWN:
+            self.first.append(skipped)
+
+    def text(self, good: int) -> str:
+        """The report, given the number of good items."""
+        from structpe.formats.reading import skip_report
+
+        return skip_report(self.first, self.count, self.count + good)
+
+
+def add_encodings(parser: ArgumentParser, required: bool = False) -> None:
+    """Declare ``--encoding``."""
+    parser.add_argument("--encoding", metavar="NAME", dest="encodings", action="append", required=required, default=[],
+                        help="may be given several times; 'structpe positions --encodings' lists them")  # fmt: skip
+
+
+def encodings_of(given: Namespace) -> list[Encoding]:
+    """The encodings that are given, as :func:`parse_encoding` describes them."""
+    from structpe.positions.build import build_encoding
+
+    return [build_encoding(parse_encoding(each)) for each in given.encodings]
+
+
+def parse_encoding(text: str) -> dict[str, Any]:
+    """The plain description of an encoding from its notation on the command line.
+
+    Raises:
+        UsageError: it is neither a name, nor NAME:key=value,..., nor a JSON object, or gives an option twice.
+    """
+    if not text.startswith("{"):
+        name, _, options = text.partition(":")
+        pairs = [option.partition("=") for option in options.split(",") if option]
+        if not name or not all(key and equals and value for key, equals, value in pairs):
+            raise UsageError(f"--encoding {text!r} is not of the form NAME or NAME:key=value,key=value")
+        if twice := next((key for key, times in Counter(key for key, _, _ in pairs).items() if times > 1), None):
+            raise UsageError(f"--encoding {text!r} gives {twice!r} twice; give it once")
+        return {"name": name, **{key: parse_yaml(value, f"--encoding {text!r}") for key, _, value in pairs}}
+    described = parse_yaml(text, f"--encoding {text!r}")  # YAML includes JSON
+    if not isinstance(described, dict) or not isinstance(described.get("name"), str):
+        raise UsageError(f'--encoding {text!r} has no name; write it as {{"name": "distance", "max_distance": 8}}')
+    return described
+
+
+WITH_RUN = f"by default from its suffix; with --checkpoint {BY_RUN}"
+
+
+def item_of(wanted: Wanted, index: int) -> tuple[Item, Callable[[], list[Structure]]]:
+    """The item of a file by its index, and a function that reads all structures of the file.
+
+    Skipped items are not counted.
+
+    Raises:
+        UsageError: there are fewer items.
+        ReadError: the file, or an item up to this one, cannot be read.
+    """
+    from structpe.formats import stream
+
+    if not 0 <= index < sys.maxsize:
+        raise UsageError(f"--index is {index}; structures are counted from 0, and there are fewer than {sys.maxsize}")
+    count, last = 0, None
+    skip = None if wanted.on_error == "raise" else Report().add
+    items = stream(wanted.path, wanted.reader, skip, **wanted.options)
+    for last in islice(items, index + 1):  # noqa: B007, the last one is used
+        count += 1
+    if last is None or count <= index:
+        found = f"has {count} structures, 0..{count - 1}" if count else "has no good structure"
+        raise UsageError(f"--index is {index}, but {wanted.path} {found}")
+    return last, lambda: wanted.read().structures
+
+
+def wanted_for(given: Namespace, path: Path) -> Wanted:
+    """How to read the file of a picture: for the trained model of ``--checkpoint``, if there is one.
+
+    Raises:
+        StructPEError: see :func:`~structpe.cli._inputs.wanted` and :func:`~structpe.cli._inputs.wanted_by`.
+    """
+    if given.checkpoint is None:
+        return wanted(path, given)
+    from structpe.tasks.runs import load_run
+
+    return wanted_by(load_run(given.checkpoint), path, given)
+
+
+def parse_position(text: str) -> Any:
+    """The plain description of a position model from its notation on the command line: a name, or YAML.
+
+    Raises:
+        UsageError: it is not YAML.
+    """
+    return parse_yaml(text, f"--position {text!r}")
+
+
+SEARCH = ("beam", "length_penalty", "longest")
+"""The fields of ``SearchConfig``, which are options."""
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Declare run, file, options of reading, and each field of the search."""
+    parser.add_argument("run", metavar="RUN", type=path_of, help="folder of a trained model")
+    parser.add_argument("file", metavar="FILE", type=path_of, help="file or folder with structures")
+    add_reading(parser, BY_RUN, on_error="as in training")
+    parser.add_argument("--device", choices=("cpu", "cuda"), help="by default a GPU, if there is one")
+    search = parser.add_argument_group("search", "by default as the run was configured")
+    search.add_argument("--beam", metavar="N", type=int, help="texts kept at each step; 1 is greedy")
+    search.add_argument("--length-penalty", metavar="A", type=float, help="0 prefers short texts, larger longer ones")
+    search.add_argument("--longest", metavar="N", type=int, help="largest length of a text, in units")
+
+
+def requested(given: Namespace) -> tuple[list[Item], SearchConfig]:
+    """The items and the search options: those of the run, unless arguments override them."""
+    import torch
+
+    from structpe.nn.search import SearchConfig
+    from structpe.tasks.runs.text import text_run
+
+    if given.device == "cuda" and not torch.cuda.is_available():
+        raise UsageError("PyTorch sees no GPU here; leave --device out, or give --device cpu")
+    run = text_run(given.run)
+    asked = {name: each for name in SEARCH if (each := getattr(given, name)) is not None}
+    if asked.get("beam", run.config.search.beam) == 1:
+        if "length_penalty" in asked:
+            raise UsageError(
+                "--length-penalty has no effect on greedy search, which keeps one text; give --beam 2 or more"
+            )
+        asked["length_penalty"] = SearchConfig.length_penalty  # that of the run has no effect either
+    return list(wanted_by(run, given.file, given).read().items), replace(run.config.search, **asked)

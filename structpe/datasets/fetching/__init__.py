@@ -1,1 +1,0 @@
-"""Fetching of data sets: downloads, local copies, archives."""

@@ -1,1 +1,0 @@
-"""Sets of graphs with a class each: the collection of TU Dortmund."""

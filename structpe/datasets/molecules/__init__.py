@@ -1,1 +1,0 @@
-"""Molecules: tables of MoleculeNet and your own, ZINC, peptides."""

@@ -1,1 +1,0 @@
-"""One graph whose nodes are predicted: citations, and graphs whose neighbours differ."""

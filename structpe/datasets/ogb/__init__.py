@@ -1,1 +1,0 @@
-"""The Open Graph Benchmark (Hu et al. 2020)."""

@@ -1,1 +1,0 @@
-"""Trees: the Stanford Sentiment Treebank, ListOps."""

@@ -1,0 +1,29 @@
+"""Packages whose public names are imported when they are first used, so that importing the package is fast."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+__all__ = ["face"]
+
+
+def face(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """``__getattr__`` and ``__dir__`` of such a package.
+
+    Args:
+        package: its dotted name.
+        homes: each public name, and the module that defines it, without the name of the package.
+    """
+    own = vars(sys.modules[package])
+
+    def find(name: str) -> Any:
+        """Import a public name from the module that defines it; from then on it is an attribute."""
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        own[name] = getattr(import_module(f"{package}.{homes[name]}"), name)
+        return own[name]
+
+    return find, lambda: sorted({*own, *homes})

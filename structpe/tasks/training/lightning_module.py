@@ -1,0 +1,467 @@
+"""What is trained, as Lightning sees it, and what happens around each step.
+
+Callbacks run in the order of their list after each step, and all that belongs to a step is done before its checkpoint
+is written. For the same reason validation is not Lightning's own loop, which runs after the checkpoint and is entered
+or skipped on resume by rules of its own.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from lightning.pytorch import Callback, LightningModule, Trainer
+from lightning.pytorch.plugins.io import CheckpointIO
+from lightning.pytorch.strategies import DDPStrategy
+from torch import Tensor, nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import FSDPModule, fully_shard, register_fsdp_forward_method
+from torch.distributed.tensor import DTensor, distribute_tensor
+
+from structpe.data.prepare import AFRESH
+from structpe.tasks.training import checkpoint
+from structpe.tasks.training.batches import Batches
+from structpe.tasks.training.checkpoint import load, remove, save
+from structpe.tasks.training.config import TrainingConfig
+from structpe.tasks.training.optimiser import factor, optimiser
+from structpe.tasks.training.result import check_finite, full, gathered, load_weights, save_weights
+from structpe.tasks.training.task import Task
+
+__all__ = [
+    "Average",
+    "Checkpoints",
+    "Folders",
+    "Learner",
+    "Metrics",
+    "Seeds",
+    "Sharded",
+    "Validation",
+    "clip",
+    "whole",
+]
+
+
+class Sharded(DDPStrategy):
+    """Each device keeps its part of the parameters, gradients and optimiser states (``torch.distributed.fsdp``).
+
+    For a step, and for a validation, the parameters are brought together; gradients are averaged and shared out again.
+    Processes are started, and checkpoints written, as for DDP: checkpoints are those of one device, and either can go
+    on with what the other has written. It needs no GPU.
+    """
+
+    def configure_ddp(self) -> None:
+        """Share the parameters out; called where DDP would wrap the model."""
+        assert isinstance(self.model, nn.Module)
+        mesh = init_device_mesh(self.root_device.type, (self.world_size,))
+        # PyTorch refuses to share out scalars. Each device has those, as with DDP.
+        self._scalars = {p for p in self.model.parameters() if not p.ndim}
+        # One group: a task may call any part of its model, not only those whose parameters would then be at hand.
+        sharded = fully_shard(self.model, mesh=mesh, reshard_after_forward=False, ignored_params=self._scalars)
+        if self.root_device.type == "cpu":
+            sharded.set_force_sum_reduction_for_comms(True)  # Gloo has no averages
+        register_fsdp_forward_method(self.model, "training_step")
+
+    def post_backward(self, closure_loss: Tensor) -> None:
+        """Average the gradients of scalars. What was averaged after an earlier batch of the step stays the same."""
+        assert self.model is not None
+        for scalar in (p for p in self.model.parameters() if p in self._scalars and p.requires_grad):
+            scalar.grad = torch.zeros_like(scalar) if scalar.grad is None else scalar.grad
+            torch.distributed.all_reduce(scalar.grad)
+            scalar.grad /= self.world_size
+
+    def lightning_module_state_dict(self) -> dict[str, Any]:
+        assert self.lightning_module is not None
+        return gathered(self.lightning_module)
+
+    def optimizer_state(self, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
+        state: dict[str, Any] = super().optimizer_state(optimizer)
+        parts = {number: {name: full(value) for name, value in each.items()} for number, each in state["state"].items()}
+        return {**state, "state": parts}
+
+    def load_optimizer_state_dict(self, checkpoint: Mapping[str, Any]) -> None:
+        """Give each optimiser its part of the states of a checkpoint, which are whole."""
+        for optimizer, state in zip(self.optimizers, checkpoint["optimizer_states"], strict=True):
+            parameters = [p for group in optimizer.param_groups for p in group["params"]]
+            parts = {
+                number: {name: _shared_out(value, parameters[number]) for name, value in each.items()}
+                for number, each in state["state"].items()
+            }
+            optimizer.load_state_dict({**state, "state": parts})
+
+    def teardown(self) -> None:
+        """Bring the parameters together, so that the trained model is one like any other."""
+        model = self.lightning_module
+        together = [] if model is None else [(module, *each) for module in model.modules() for each in _whole(module)]
+        super().teardown()  # moves what is shared out
+        for module, name, parameter in together:
+            module.register_parameter(name, parameter)
+
+
+@contextmanager
+def whole(module: nn.Module) -> Iterator[None]:
+    """A context in which each device has all parameters of a module, if they are shared out."""
+    if not isinstance(module, FSDPModule):
+        yield
+        return
+    module.unshard()
+    try:
+        yield
+    finally:
+        module.reshard()
+
+
+def clip(parameters: Iterable[Tensor], most: float) -> None:
+    """Scale the gradients of all parameters, of which some are shared out, so that their norm is no larger."""
+    given = [p for p in parameters if p.grad is not None]
+    parts = [[p for p in given if isinstance(p, DTensor) is shared] for shared in (True, False)]
+    norms = [full(nn.utils.get_total_norm([p.grad for p in each])) for each in parts if each]  # type: ignore[misc]
+    total = torch.linalg.vector_norm(torch.stack(norms))
+    for each in parts:
+        nn.utils.clip_grads_with_norm_(each, most, total, foreach=False)
+
+
+def _whole(module: nn.Module) -> Iterator[tuple[str, nn.Parameter]]:
+    """Those of a module's own parameters that are shared out, whole and on the CPU."""
+    for name, parameter in module.named_parameters(recurse=False):
+        if isinstance(parameter, DTensor):
+            yield name, nn.Parameter(full(parameter.detach()).cpu(), parameter.requires_grad)
+
+
+def _shared_out(value: Any, parameter: Tensor) -> Any:
+    if not isinstance(parameter, DTensor) or not isinstance(value, Tensor) or value.shape != parameter.shape:
+        return value
+    return distribute_tensor(value.to(parameter.device), parameter.device_mesh, parameter.placements)
+
+
+class Average:
+    """The mean of the weights of a model at several moments, which varies less than the weights of the last.
+
+    Vaswani et al. 2017, section 6.1, average the last five checkpoints so.
+
+    Parameters and buffers of floating point numbers are averaged, running statistics of batch normalisation among them;
+    of other buffers the last counts. Sums are in float64, so that the mean of equal numbers is that number.
+
+    Args:
+        count: of moments, the last of which are kept; with 1 the mean is the model itself, and nothing is kept.
+    """
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self.kept: deque[Mapping[str, Tensor]] = deque(maxlen=count)
+
+    def add(self, model: nn.Module) -> None:
+        """Keep the weights of this moment."""
+        if self.count > 1:
+            self.kept.append({name: tensor.detach().cpu().clone() for name, tensor in model.state_dict().items()})
+
+    @contextmanager
+    def applied(self, model: nn.Module) -> Iterator[None]:
+        """The model has the mean of the weights that are kept; afterwards its own again, to the bit."""
+        if len(self.kept) < 2:
+            yield
+            return
+        own = {name: tensor.detach().clone() for name, tensor in model.state_dict().items()}
+        model.load_state_dict(mean(list(self.kept)))
+        try:
+            yield
+        finally:
+            model.load_state_dict(own)
+
+
+def mean(states: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
+    """Of the floating point numbers of each name; what is no such number is that of the last."""
+    return {
+        name: torch.stack([state[name].double() for state in states]).mean(0).to(last.dtype)
+        if last.is_floating_point()
+        else last
+        for name, last in states[-1].items()
+    }
+
+
+class Learner(LightningModule):
+    """A task and how it is trained.
+
+    The loss of a step is the mean over everything that is counted in all its batches on all devices: those with short
+    texts weigh less, so that two devices, and two batches, do what one does with one batch of the same examples::
+
+        gradient = sum_p d(total_p) / sum_p count_p        over the parts p of a step: batches and devices
+
+    Args:
+        task: what is trained, and for what.
+        config: how.
+        batches: the loader of a share of each batch, by the number of the device.
+    """
+
+    def __init__(self, task: Task, config: TrainingConfig, batches: Callable[[int], Batches[Any, Any]]) -> None:
+        super().__init__()
+        self.task, self.config, self.model = task, config, task.model
+        self.batches = batches
+
+    def train_dataloader(self) -> Any:
+        return self.batches(self.trainer.global_rank)
+
+    def training_step(self, batch: Any, batch_idx: int) -> dict[str, Tensor]:
+        total, count = self.task.loss(batch)
+        everywhere = count.clone()
+        if self.trainer.world_size > 1:
+            torch.distributed.all_reduce(everywhere)
+        parts = self.trainer.accumulate_grad_batches
+        if batch_idx % parts == 0:
+            self._first, self._counted = everywhere.clamp(min=1), torch.zeros_like(everywhere)  # nothing may count
+        self._counted += everywhere
+        # DDP takes the mean of the gradients of the devices, and Lightning that of the batches; what is due is their
+        # sum. How much all batches count is known at their end: until then the first stands for all.
+        loss = total * (self.trainer.world_size * parts) / self._first
+        if self.config.shards and not self.task.uses_all:
+            # All devices exchange the same gradients, also of parameters that have no part in the loss of one of them.
+            loss = loss + 0.0 * sum(p.sum() for p in self.model.parameters() if p.requires_grad)
+        return {"loss": loss, "total": total.detach(), "count": count}
+
+    def on_before_optimizer_step(self, optimizer: Any) -> None:
+        """Divide the gradients by what all batches of the step count."""
+        if self.trainer.accumulate_grad_batches == 1:
+            return
+        factor = float(self._first / self._counted.clamp(min=1))
+        for p in self.model.parameters():
+            if p.grad is not None:
+                p.grad *= factor
+
+    def configure_gradient_clipping(
+        self, optimizer: Any, gradient_clip_val: Any = None, gradient_clip_algorithm: Any = None
+    ) -> None:
+        if self.config.shards and gradient_clip_val:
+            clip(self.model.parameters(), gradient_clip_val)
+        elif not self.config.shards:
+            self.clip_gradients(optimizer, gradient_clip_val, gradient_clip_algorithm)
+
+    def configure_optimizers(self) -> Any:
+        groups: dict[tuple[bool, float], list[Any]] = {}
+        for name, p in self.model.named_parameters():
+            if p.requires_grad:
+                groups.setdefault((p.ndim > 1, self.task.rate(name)), []).append(p)
+        filled = [
+            {
+                "params": groups[decays, rate],
+                "weight_decay": self.config.weight_decay if decays else 0.0,
+                "lr": self.config.learning_rate * rate,
+            }
+            for decays, rate in sorted(groups, key=lambda group: (not group[0], group[1]))
+        ]
+        optimizer = optimiser(filled, self.config)
+        schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, partial(factor, config=self.config))
+        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
+
+
+class Seeds(Callback):
+    """Each batch has its own random numbers, which follow from the seed, the device and the number of the batch.
+
+    So there is no state of a generator to be saved, and nothing that was drawn meanwhile, by a validation or by making
+    an iterator, can shift what comes after it.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+
+    def on_train_batch_start(self, trainer: Trainer, module: LightningModule, batch: Any, batch_idx: int) -> None:
+        seed = int(np.random.SeedSequence([self.seed, trainer.global_rank, batch_idx]).generate_state(1)[0])
+        random.seed(seed)
+        np.random.seed(seed)
+        torch.manual_seed(seed)
+
+
+class Metrics(Callback):
+    """Logs the mean training loss and the learning rate, and tells how training goes.
+
+    Args:
+        every: steps between two lines of the log.
+        per_epoch: batches of an epoch.
+        say: where a line for a person goes; None where a progress bar shows the same.
+    """
+
+    def __init__(self, every: int, per_epoch: int, say: Callable[[str], None] | None) -> None:
+        self.every, self.per_epoch, self.say = every, per_epoch, say
+        self.total, self.count = 0.0, 0
+        self._since: tuple[int, float] | None = None
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"total": float(self.total), "count": int(self.count)}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self.total, self.count = state_dict["total"], state_dict["count"]
+
+    def on_train_start(self, trainer: Trainer, module: LightningModule) -> None:
+        self._since = (trainer.global_step, time.monotonic())
+
+    def on_train_batch_end(
+        self, trainer: Trainer, module: LightningModule, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        self.total, self.count = self.total + outputs["total"].double(), self.count + outputs["count"]
+        step = trainer.global_step
+        if not _stepped(trainer, batch_idx) or step % self.every:
+            return
+        total, count = _sum(trainer, self.total), _sum(trainer, self.count)
+        self.total, self.count = 0.0, 0
+        rate = trainer.optimizers[0].param_groups[0]["lr"]
+        numbers = {"loss": total / count, "learning_rate": rate, "epoch": (batch_idx + 1) / self.per_epoch}
+        _log(trainer, numbers, step)
+        self._tell(trainer, numbers)
+
+    def _tell(self, trainer: Trainer, numbers: dict[str, float]) -> None:
+        assert self._since is not None
+        now, step = time.monotonic(), trainer.global_step
+        if self.say is None or not trainer.is_global_zero:
+            return
+        speed = (step - self._since[0]) / (now - self._since[1])
+        left = (trainer.max_steps - step) / speed / 60
+        self.say(
+            f"step {step} of {trainer.max_steps}  loss {numbers['loss']:.3f}  {speed:.1f} steps/s  "
+            f"{left:.0f} min left at most"
+        )
+
+
+class Validation(Callback):
+    """Scores the model now and then, keeps the weights of the best, and stops when it gets no better.
+
+    Args:
+        weights: file for the weights of the best model; without a validation split, of the last.
+        config: steps between validations, the metric that decides, over how many validations weights are averaged, and
+            after how many without a better model training stops.
+        say: where a line for a person goes.
+        run: identity of the run, which the weights are tied to.
+    """
+
+    def __init__(self, weights: Path, config: TrainingConfig, say: Callable[[str], None], run: str = "") -> None:
+        self.weights, self.say, self.run = weights, say, run
+        self.every, self.metric, self.patience = config.validate_every, config.metric, config.patience
+        self.average = Average(config.average)
+        self.best: dict[str, float] = {}
+        self.best_step, self.waited = 0, 0
+
+    def state_dict(self) -> dict[str, Any]:
+        kept = [dict(each) for each in self.average.kept]
+        return {"best": self.best, "best_step": self.best_step, "waited": self.waited, "kept": kept}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self.best, self.best_step = state_dict["best"], state_dict["best_step"]
+        self.waited = state_dict["waited"]
+        self.average.kept.extend(state_dict["kept"])
+        if self.best_step:  # that they are damaged is known now rather than when training has ended
+            load_weights(self.weights, AFRESH, self.run)
+
+    @property
+    def stops(self) -> bool:
+        """Whether the model got no better for too long."""
+        return 0 < self.patience <= self.waited
+
+    def on_train_start(self, trainer: Trainer, module: LightningModule) -> None:
+        trainer.should_stop = self.stops  # the checkpoint may be that of the step at which training stopped
+
+    def on_train_batch_end(
+        self, trainer: Trainer, module: LightningModule, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        step = trainer.global_step
+        if not _stepped(trainer, batch_idx) or (step % self.every and step != trainer.max_steps):
+            return
+        assert isinstance(module, Learner)
+        self.average.add(module.model)
+        with self.average.applied(module.model):
+            scores = self._scores(trainer, module)
+            better = not scores or not self.best or self._better(scores[self.metric], module.task)
+            if better:
+                save_weights(module.model, self.weights, trainer.is_global_zero, self.run)
+        if scores:
+            _log(trainer, {f"dev_{name}": score for name, score in scores.items()}, step)
+        self.waited = 0 if better else self.waited + 1
+        if better:
+            self.best, self.best_step = scores, step
+        if scores and trainer.is_global_zero:
+            line = "  ".join(f"{name} {score:.4g}" for name, score in scores.items())
+            self.say(f"step {step}  on the validation split: {line}" + ("  (best so far)" if better else ""))
+        trainer.should_stop = trainer.should_stop or self.stops
+
+    def _better(self, score: float, task: Task) -> bool:
+        least = self.metric in task.less_is_better
+        return score < self.best[self.metric] if least else score > self.best[self.metric]
+
+    def _scores(self, trainer: Trainer, module: Learner) -> dict[str, float]:
+        module.model.eval()
+        with torch.no_grad(), trainer.precision_plugin.val_step_context(), whole(module):
+            scores = module.task.validate(
+                module.device, trainer.global_rank, trainer.world_size, lambda mine: _gather(trainer, mine)
+            )
+        module.model.train()
+        return scores
+
+
+class Checkpoints(Callback):
+    """Writes checkpoints, and removes all but the newest two: should one be damaged, there is the one before.
+
+    Args:
+        folder: where they lie.
+        every: steps between them.
+    """
+
+    def __init__(self, folder: Path, every: int) -> None:
+        self.folder, self.every = folder, every
+
+    def on_train_start(self, trainer: Trainer, module: LightningModule) -> None:
+        if trainer.is_global_zero:
+            checkpoint.drop_after(self.folder, trainer.global_step)
+
+    def on_train_batch_end(
+        self, trainer: Trainer, module: LightningModule, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        step = trainer.global_step
+        last = step == trainer.max_steps or trainer.should_stop
+        if not _stepped(trainer, batch_idx) or (step % self.every and not last):
+            return
+        assert isinstance(module, Learner)
+        check_finite(gathered(module.model))
+        trainer.save_checkpoint(self.folder / checkpoint.name(step), weights_only=False)
+        if trainer.is_global_zero:
+            checkpoint.prune(self.folder, keep=2)
+
+
+def _stepped(trainer: Trainer, batch_idx: int) -> bool:
+    return (batch_idx + 1) % trainer.accumulate_grad_batches == 0
+
+
+def _log(trainer: Trainer, numbers: dict[str, float], step: int) -> None:
+    for logger in trainer.loggers:
+        logger.log_metrics(numbers, step)
+
+
+def _sum(trainer: Trainer, value: Any) -> float:
+    return float(sum(_gather(trainer, float(value))))
+
+
+def _gather(trainer: Trainer, mine: Any) -> list[Any]:
+    if trainer.world_size == 1:
+        return [mine]
+    everyones: list[Any] = [None] * trainer.world_size
+    torch.distributed.all_gather_object(everyones, mine)
+    return everyones
+
+
+class Folders(CheckpointIO):
+    """Writes and reads what the trainer has to remember; see :mod:`structpe.tasks.training.checkpoint`."""
+
+    def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any = None) -> None:
+        del storage_options
+        save(checkpoint, Path(path))
+
+    def load_checkpoint(self, path: Any, map_location: Any = None, weights_only: Any = None) -> dict[str, Any]:
+        del map_location, weights_only
+        state: dict[str, Any] = load(Path(path))
+        return state
+
+    def remove_checkpoint(self, path: Any) -> None:
+        remove(Path(path))

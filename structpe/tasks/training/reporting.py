@@ -1,0 +1,280 @@
+"""What a training says and costs: bars, logs, loggers, time and memory."""
+
+from __future__ import annotations
+
+import csv
+import logging
+import re
+import resource
+import statistics
+import sys
+import time
+import warnings
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from lightning.pytorch import Callback, LightningModule, Trainer
+from lightning.pytorch.loggers import Logger
+from lightning.pytorch.utilities import rank_zero_only
+
+from structpe.errors import ConfigError, located, reason_of, undamaged
+from structpe.system.files import atomic_write
+from structpe.tasks.training.config import LoggerConfig
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+__all__ = [
+    "Bar",
+    "Cost",
+    "CsvLog",
+    "Quiet",
+    "further",
+    "peak_memory",
+    "quiet",
+]
+
+
+REMARKS = "lightning.pytorch.utilities.rank_zero"
+IRRELEVANT = (
+    r"`isinstance\(treespec, LeafSpec\)` is deprecated",  # Lightning's own use of torch
+)
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """While it lasts."""
+    logger = logging.getLogger(REMARKS)
+    level = logger.level
+    try:
+        with warnings.catch_warnings():
+            _silence()
+            yield
+    finally:
+        logger.setLevel(level)
+
+
+class Quiet(Callback):
+    """The same in the processes that train on several devices, each of which begins with its own settings."""
+
+    def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
+        _silence()
+
+
+def _silence() -> None:
+    logging.getLogger(REMARKS).setLevel(logging.WARNING)
+    for irrelevant in IRRELEVANT:
+        warnings.filterwarnings("ignore", message=irrelevant)
+
+
+EVERY = 10
+"""Steps between two looks at the loss: on a GPU each waits for all that was begun."""
+
+
+class Bar(Callback):
+    """Steps done, of all; steps per second; time left; the loss of the last batch.
+
+    Lightning's own bar counts epochs, of which there is one here.
+    """
+
+    def __init__(self) -> None:
+        self._bar: tuple[Progress, TaskID] | None = None
+
+    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        if trainer.is_global_zero:
+            from rich.console import Console
+            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+            text = TextColumn("loss {task.fields[loss]:.3f}")
+            columns = (BarColumn(), MofNCompleteColumn(), TextColumn("steps"), TimeRemainingColumn(), text)
+            progress = Progress(*columns, console=Console(stderr=True))
+            task = progress.add_task("", total=trainer.max_steps, completed=trainer.global_step, loss=float("nan"))
+            progress.start()
+            self._bar = progress, task
+
+    def on_train_batch_end(
+        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        if self._bar is not None:
+            progress, task = self._bar
+            shown: dict[str, Any] = {} if batch_idx % EVERY else {"loss": float(outputs["total"] / outputs["count"])}
+            progress.update(task, completed=trainer.global_step, **shown)
+
+    def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
+        self._stop()
+
+    def teardown(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
+        self._stop()
+
+    def _stop(self) -> None:
+        if self._bar is not None:
+            self._bar[0].stop()
+            self._bar = None
+
+
+class CsvLog(Logger):
+    """One line ``step,metric,value`` per number, written at once.
+
+    Lightning's own logger starts an empty file when a run is resumed. This one drops what was logged after the
+    checkpoint, as those steps are done again, and goes on: at the end the file is that of a run that was never killed.
+
+    Args:
+        path: the file.
+        step: step of the checkpoint that training resumes from; 0 starts a new log.
+    """
+
+    def __init__(self, path: Path, step: int) -> None:
+        super().__init__()
+        self.path, self.step = path, step
+
+    @property
+    def name(self) -> str:
+        return "csv"
+
+    @property
+    def version(self) -> str:
+        return ""
+
+    @rank_zero_only
+    def begin(self) -> None:
+        """Make the file ready."""
+        with undamaged(self.path, "remove it; the log of earlier steps is then lost, the training goes on"):
+            text = self.path.read_text(encoding="utf-8") if self.path.exists() else ""
+        old = list(csv.reader(text.splitlines()))
+        kept = [row for row in old[1:] if len(row) == 3 and row[0].isdigit() and int(row[0]) <= self.step]
+
+        def write(path: Path) -> None:
+            with path.open("w", newline="") as file:
+                csv.writer(file).writerows([("step", "metric", "value"), *kept])
+
+        atomic_write(self.path, write)
+
+    @rank_zero_only
+    def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:
+        with self.path.open("a", newline="") as file:
+            csv.writer(file).writerows((step, name, repr(float(value))) for name, value in metrics.items())
+
+    @rank_zero_only
+    def log_hyperparams(self, params: Any, *args: Any, **kwargs: Any) -> None:
+        """Do nothing: the configuration is in the same folder."""
+        del params, args, kwargs
+
+
+def further(configs: Sequence[LoggerConfig]) -> list[Logger]:
+    """The loggers that a configuration asks for.
+
+    Raises:
+        ConfigError: a path leads to no logger of Lightning, or its class does not take the options.
+    """
+    made = []
+    for number, config in enumerate(configs):
+        with located(f"training.loggers[{number}]"):
+            made.append(_built(_found(config.path), config))
+    return made
+
+
+def _found(path: str) -> Any:
+    module, _, name = path.rpartition(".")
+    if not module or not all(part.isidentifier() for part in path.split(".")):
+        raise ConfigError(f"{path!r} is not the path of a class; give one such as lightning.pytorch.loggers.CSVLogger")
+    try:
+        found = getattr(import_module(module), name, None)
+    except ImportError as error:
+        raise ConfigError(
+            f"{path} cannot be imported ({reason_of(error)}); check the path, and that its package is installed"
+        ) from None
+    if not (isinstance(found, type) and issubclass(found, Logger)):
+        raise ConfigError(f"{path} is not a logger; give the path of a subclass of lightning.pytorch.loggers.Logger")
+    return found
+
+
+def _built(cls: Any, config: LoggerConfig) -> Logger:
+    try:
+        made: Logger = cls(**config.options)
+    except Exception as error:  # of any kind, from another library
+        raise ConfigError(
+            f"{config.path} does not take these options, or lacks something ({reason_of(error)}); change its options, "
+            f"or install what it needs"
+        ) from error
+    return made
+
+
+PROCESS, PEAK = Path("/proc/self/status"), re.compile(r"VmHWM:\s*(\d+) kB")
+"""Of the process as Linux knows it; its other number is that of the process that started this one, if that had more."""
+KEPT = 1000
+"""Number of newest steps whose times are kept; their median is reported."""
+WARM_UP = 5
+"""First steps, which load libraries and fill caches."""
+
+
+"""Of so many steps one is timed on a GPU, as what was begun before and in it must be waited for."""
+
+
+class Cost(Callback):
+    """Measures a training. It comes before callbacks whose work after a step is not part of the step.
+
+    On the CPU a step is done when it returns; a GPU is waited for, in some steps. Making a batch is not part of a step;
+    where gradients are accumulated, all batches of a step are.
+    """
+
+    def __init__(self) -> None:
+        self.times: deque[float] = deque(maxlen=KEPT)
+        self.median, self.before, self.cpu, self.memory = 0.0, 0.0, 0.0, 0
+        self._began = self._began_cpu = self._batch = self._step = 0.0
+
+    def state_dict(self) -> dict[str, Any]:
+        times = list(self.times)[WARM_UP:]
+        if not times and not self.median:
+            times = list(self.times)  # of a very short training
+        return {
+            "step_seconds": statistics.median(times) if times else self.median,
+            "seconds": self.before + time.monotonic() - self._began,
+            "cpu_seconds": self.cpu + time.process_time() - self._began_cpu,
+            "peak_bytes": max(self.memory, peak_memory()),
+        }
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self.median, self.before = state_dict["step_seconds"], state_dict["seconds"]
+        self.cpu, self.memory = state_dict["cpu_seconds"], state_dict["peak_bytes"]
+
+    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        self._began, self._began_cpu = time.monotonic(), time.process_time()
+
+    def on_train_batch_start(self, trainer: Trainer, pl_module: LightningModule, batch: Any, batch_idx: int) -> None:
+        if _timed(pl_module.device, trainer.global_step):
+            _wait_for(pl_module.device)
+            self._batch = time.perf_counter()
+
+    def on_train_batch_end(
+        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        ends = (batch_idx + 1) % trainer.accumulate_grad_batches == 0
+        if _timed(pl_module.device, trainer.global_step - ends):
+            _wait_for(pl_module.device)
+            self._step += time.perf_counter() - self._batch
+            if ends:
+                self.times.append(self._step)
+                self._step = 0.0
+
+
+def _timed(device: torch.device, step: int) -> bool:
+    return device.type == "cpu" or step % EVERY == 0
+
+
+def _wait_for(device: torch.device) -> None:
+    if device.type != "cpu":
+        torch.accelerator.synchronize(device)
+
+
+def peak_memory() -> int:
+    """Bytes that this process has had in use at the most; on a GPU, of its memory."""
+    if torch.cuda.is_available() and torch.cuda.max_memory_allocated():
+        return int(torch.cuda.max_memory_allocated())
+    if PROCESS.exists():
+        return int(PEAK.findall(PROCESS.read_text())[0]) * 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
