@@ -1,67 +1,30 @@
 """Dense computations for many graphs at once on a device of PyTorch, such as a GPU.
 
-Inside :func:`computing_on`, return probabilities of walks and eigenvectors of graphs are computed there. Everything
-else, and these outside of it, are computed by NumPy and numba. Shortest paths and walks between pairs were computed on
-a device too, until an H100 took longer for them than one core of a CPU: it has to send n x n numbers back. Shapes: b
-graphs of n nodes each.
+Inside :func:`structpe.encodings.graphs.computing_on`, return probabilities of walks and eigenvectors of graphs are
+computed there. Everything else, and these outside of it, are computed by NumPy and numba. Shortest paths and walks
+between pairs were computed on a device too, until an H100 took longer for them than one core of a CPU: it has to send n
+x n numbers back. Shapes: b graphs of n nodes each.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from structpe.errors import EncodingError
+from structpe.encodings.graphs import chosen_device
 
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["CELLS", "LARGEST", "chosen", "computing_on", "lowest", "returns"]
+__all__ = ["CELLS", "LARGEST", "lowest", "returns"]
 
 
 CELLS = 1 << 25
 """Pairs of nodes of a group of graphs: some hundred MiB."""
 LARGEST = 4096
 """Nodes of a graph that is walked by dense products; larger ones stay on the CPU."""
-
-_chosen: ContextVar[torch.device | None] = ContextVar("_chosen", default=None)
-
-
-@contextmanager
-def computing_on(device: torch.device | str | None) -> Iterator[None]:
-    """Inside a ``with`` block, encodings are computed on this device, as far as they can; None: by NumPy and numba.
-
-    Raises:
-        EncodingError: PyTorch cannot compute there in float64.
-    """
-    token = _chosen.set(None if device is None else _usable(device))
-    try:
-        yield
-    finally:
-        _chosen.reset(token)
-
-
-def _usable(device: torch.device | str) -> torch.device:
-    import torch
-
-    try:
-        return torch.empty(1, dtype=torch.float64, device=device).device
-    except (RuntimeError, AssertionError, TypeError) as error:  # also where PyTorch was built without CUDA
-        reason = str(error).partition("\n")[0].rstrip(".")
-        raise EncodingError(
-            f"encodings cannot be computed on {str(device)!r} ({reason}); give a device that PyTorch has here and that "
-            f"computes in float64, such as 'cuda' or 'cpu', or None"
-        ) from None
-
-
-def chosen() -> torch.device | None:
-    """The device, if one was chosen."""
-    return _chosen.get()
 
 
 def returns(walk: NDArray[np.float64], steps: int) -> NDArray[np.float64]:
@@ -87,7 +50,7 @@ def lowest(matrices: NDArray[Any], count: int) -> tuple[NDArray[np.float64], NDA
 
 
 def _device() -> torch.device:
-    device = chosen()
+    device = chosen_device()
     assert device is not None
     return device
 

@@ -20,9 +20,11 @@ from structpe.computed import computed
 from structpe.encodings.base import UNREACHABLE, WITHIN, Encoding, check_limits
 from structpe.encodings.columns import Column, blocks, groups, joined, narrow, ranges, starts_of
 from structpe.encodings.tree_pairs import Rooted, Ways
+from structpe.errors import EncodingError
 from structpe.structure import Ids, Structure
 
 if TYPE_CHECKING:
+    import torch
     from scipy.sparse import csr_array
 
 __all__ = [
@@ -34,9 +36,11 @@ __all__ = [
     "OwnValues",
     "adjacency_matrices",
     "below_top",
+    "chosen_device",
     "clipped",
     "column_of",
     "column_of_integers",
+    "computing_on",
     "concatenated_once",
     "finite",
     "index_of_integers",
@@ -58,6 +62,7 @@ AHEAD, BACK = 1, 2
 
 _EMPTY = np.zeros(0, dtype=np.int64)
 
+_device: ContextVar[torch.device | None] = ContextVar("_device", default=None)
 _once: ContextVar[dict[int, tuple[Sequence[Structure], Graphs]] | None] = ContextVar("_once", default=None)
 
 
@@ -72,6 +77,38 @@ def concatenated_once() -> Iterator[None]:
         yield
     finally:
         _once.reset(token)
+
+
+@contextmanager
+def computing_on(device: torch.device | str | None) -> Iterator[None]:
+    """Inside a ``with`` block, encodings are computed on this device, as far as they can; None: by NumPy and numba.
+
+    Raises:
+        EncodingError: PyTorch cannot compute there in float64.
+    """
+    token = _device.set(None if device is None else _usable(device))
+    try:
+        yield
+    finally:
+        _device.reset(token)
+
+
+def _usable(device: torch.device | str) -> torch.device:
+    import torch
+
+    try:
+        return torch.empty(1, dtype=torch.float64, device=device).device
+    except (RuntimeError, AssertionError, TypeError) as error:  # also where PyTorch was built without CUDA
+        reason = str(error).partition("\n")[0].rstrip(".")
+        raise EncodingError(
+            f"encodings cannot be computed on {str(device)!r} ({reason}); give a device that PyTorch has here and that "
+            f"computes in float64, such as 'cuda' or 'cpu', or None"
+        ) from None
+
+
+def chosen_device() -> torch.device | None:
+    """The device, if one was chosen."""
+    return _device.get()
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,7 +157,8 @@ class Graphs:
         edges += np.repeat(start[:-1], counts)[:, None]
         ends = edges, starts_of(counts), np.array(directed, dtype=np.bool_)
         split = np.array([each is not None for each in owners], dtype=np.bool_)
-        owner, units, unit_start = None, size, start
+        owner: Ids | None = None
+        units, unit_start = size, start
         if split.any():
             given, units = [each for each in owners if each is not None], size.copy()
             units[split] = [len(each) for each in given]
@@ -349,8 +387,8 @@ class Graphs:
         """
         for nodes, edges in self.parts(connected=False):
             members = self.graph[nodes[:, 0]]
-            count, size = nodes.shape
-            yield members, adjacency_matrices(edges, count, size, self.directed[members] if directed else None)
+            leading = self.directed[members] if directed else None
+            yield members, adjacency_matrices(edges, len(nodes), nodes.shape[1], leading)
 
 
 class OfNodes(Encoding):

@@ -49,6 +49,7 @@ def scaled(vectors: Floats, values: Floats, norm: Norm) -> Floats:
     sizes = np.abs(vectors)
     largest = np.maximum(sizes.max(axis=1, keepdims=True), _EPS)
     root = np.where(values < _EPS, 1.0, np.sqrt(np.maximum(values, 0.0)))[:, None]  # 1 for a constant vector
+    size: Floats
     match norm:
         case "L2":
             size = np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -291,8 +292,7 @@ class MagneticLaplacian(OfNodes, name="magnetic-laplacian"):
         for nodes, edges in graphs.parts(connected=False):
             check_matrices(self, nodes.shape[1])
             directed = graphs.directed[graphs.graph[nodes[:, 0]]]
-            count, size = nodes.shape
-            leads = adjacency_matrices(edges, count, size, directed)
+            leads = adjacency_matrices(edges, len(nodes), nodes.shape[1], directed)
             charged = (leads != leads.swapaxes(1, 2)).any(axis=(1, 2)) & (self.q != 0)
             # The real solver for a real matrix: the complex one may add a phase that the rules do not remove.
             for some in (charged, ~charged):

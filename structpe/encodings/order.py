@@ -264,7 +264,8 @@ class _Segments(Encoding):
         last = np.append(node[1:] != node[:-1], True)  # a marked node of several units ends with the last of them
         ends = flags(self, structure, self.key)[node] & last
         number = np.cumsum(ends) - ends
-        return number[places], (np.arange(len(order)) - np.searchsorted(number, number))[places]
+        place = np.arange(len(order)) - np.searchsorted(number, number)
+        return number[places].astype(np.int64), place[places].astype(np.int64)
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from threadpoolctl import ThreadpoolController
 
 from structpe.encodings import device
 from structpe.encodings.base import Encoding, check_matrices
-from structpe.encodings.graphs import Graphs, adjacency_matrices
+from structpe.encodings.graphs import Graphs, adjacency_matrices, chosen_device
 from structpe.structure import Ids, Structure
 
 __all__ = [
@@ -214,7 +214,7 @@ def lowest_dense(matrices: NDArray[Any], count: int) -> tuple[Floats, NDArray[An
     The matrices are real and symmetric, or Hermitian, with complex eigenvectors.
     """
     size = matrices.shape[-1]
-    if device.chosen():
+    if chosen_device():
         return device.lowest(matrices, count)
     with _blas().limit(limits=1, user_api="blas"):
         if size < _SOME or count > size // 4 or np.iscomplexobj(matrices):

@@ -19,7 +19,7 @@ from structpe.encodings import device
 from structpe.encodings.base import MOST_NODES, UNREACHABLE, Encoding, check_all_pairs, check_matrices, check_sizes
 from structpe.encodings.columns import SPLIT, Column, groups, ranges, significant, starts_of, to_grid
 from structpe.encodings.compiled import compiled, fast
-from structpe.encodings.graphs import Graphs, OfNodes, OwnValues, column_of, ranks_of_all
+from structpe.encodings.graphs import Graphs, OfNodes, OwnValues, chosen_device, column_of, ranks_of_all
 from structpe.errors import EncodingError
 from structpe.structure import Ids, Structure
 
@@ -67,8 +67,8 @@ class Walks:
         diag(P^(a+b)) is the row sum of the elementwise product of P^a and the transpose of P^b.
         """
         result = np.empty((int(self.graphs.start[-1]), steps), dtype=np.float32)
-        largest = device.LARGEST if device.chosen() else _LARGE
-        if device.chosen():
+        largest = device.LARGEST if chosen_device() else _LARGE
+        if chosen_device():
             for block in self._blocks(largest):
                 result[block.nodes] = device.returns(block.squares, steps)
         elif fast():
@@ -105,7 +105,7 @@ class Walks:
     def _blocks(self, largest: int | None) -> Iterator[_Block]:
         """Graphs of the same size, some at a time, up to the largest size."""
         sizes = self.graphs.sizes
-        for members in groups(sizes, device.CELLS if device.chosen() else _CELLS):
+        for members in groups(sizes, device.CELLS if chosen_device() else _CELLS):
             if largest is None or sizes[members[0]] <= largest:
                 yield _Block.of(self.graphs, self.steps, members)
 

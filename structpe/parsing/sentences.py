@@ -147,7 +147,7 @@ def _up(node: int, parents: Ids, branch: Ids) -> tuple[int, ...]:
     found = []
     while parents[node] >= 0:
         found.append(int(branch[node]))
-        node = parents[node]
+        node = int(parents[node])
     return tuple(found)
 
 

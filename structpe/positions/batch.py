@@ -14,8 +14,7 @@ from torch import Tensor
 
 from structpe.encodings.base import Asked, Column, Encoded, Encoding, as_encodings, check_pairs
 from structpe.encodings.columns import distinct
-from structpe.encodings.device import computing_on
-from structpe.encodings.graphs import concatenated_once
+from structpe.encodings.graphs import computing_on, concatenated_once
 from structpe.errors import EncodingError, PositionError
 from structpe.structure import Structure, check_structures
 from structpe.terms import Lookup, Pairs, SparsePairs, Toeplitz

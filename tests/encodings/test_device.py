@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import structpe
 from structpe.encodings import RRWP, Degree, Distance, Eigenvalues, Encoding, Laplacian, RandomWalk, UndirectedDistance
 from structpe.encodings import device as device_module
+from structpe.encodings.graphs import chosen_device
 from structpe.errors import EncodingError
 from structpe.structure import Structure, path
 from structpe.terms import Lookup
@@ -80,7 +81,7 @@ def test_they_are_computed_there(name: str, encoding: Encoding, monkeypatch: pyt
     compute: Callable[..., Any] = getattr(device_module, name)
 
     def counted(*given: Any) -> Any:
-        assert device_module.chosen() == torch.device("cpu")
+        assert chosen_device() == torch.device("cpu")
         calls.append(name)
         return compute(*given)
 
@@ -89,11 +90,11 @@ def test_they_are_computed_there(name: str, encoding: Encoding, monkeypatch: pyt
     assert not calls
     structpe.encode(LARGE[:2], [encoding], device="cpu")
     assert calls
-    assert device_module.chosen() is None
+    assert chosen_device() is None
 
 
 @pytest.mark.parametrize("device", ["cuda:99", "nonsense"])
 def test_a_device_that_is_not_there_is_named(device: str) -> None:
     with pytest.raises(EncodingError, match=rf"encodings cannot be computed on '{device}' \(.+\); give a device that"):
         structpe.encode(LARGE[:1], [Degree()], device=device)
-    assert device_module.chosen() is None
+    assert chosen_device() is None
