@@ -133,7 +133,7 @@ def is_member(name: str) -> bool:
 
 
 SHARED_BY_FAMILIES = {
-    *("base", "batch", "block", "build", "checks", "networks", "path_labels", "places", "sinusoids"),
+    *("base", "batch", "block", "build", "networks", "path_labels", "places", "sinusoids"),
     *("buckets", "row_sums", "spectra", "tables"),
 }
 """Files of ``structpe/positions`` that families may import. ``rotary_axes`` may import ``rotary``: it is one family."""

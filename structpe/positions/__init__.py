@@ -1,7 +1,7 @@
 """Position models: which numbers describe a position, and where they enter attention.
 
 A family is a file (``rotary``, ``buckets``, ``trees``, ...): what its models share, then each of them. The registry
-finds the models. What several families share is in files of its own: ``base``, ``tables``, ``checks``, ``sinusoids``,
+finds the models. What several families share is in files of its own: ``base``, ``batch``, ``tables``, ``sinusoids``,
 ``places``, ``networks``, ``spectra``, ``path_labels`` and ``block``.
 
 Every class of the registry can be imported from here: ``from structpe.positions import T5``.

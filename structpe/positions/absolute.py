@@ -21,7 +21,7 @@ from structpe.encodings.features import Feature
 from structpe.encodings.order import Order
 from structpe.errors import PositionError, needing
 from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
-from structpe.positions.checks import holds, indices, numbers, of_arity, of_whole
+from structpe.positions.batch import holds, indices, numbers, of_arity, of_whole
 from structpe.positions.places import PlaceRows, PlacesModel, UnitModel, at_places, beyond
 from structpe.positions.tables import BOUND, Sharing, Table
 from structpe.terms import Factor, Lookup, Terms

@@ -17,8 +17,7 @@ from structpe.dropout import dropout
 from structpe.encodings.base import Encoding
 from structpe.errors import UnsupportedTerm
 from structpe.positions.base import Dims, PositionModel, Site
-from structpe.positions.batch import Positions
-from structpe.positions.checks import numbers
+from structpe.positions.batch import Positions, numbers
 from structpe.precision import exactly, wide
 from structpe.terms import Lookup, Terms
 

@@ -18,7 +18,7 @@ from structpe.encodings.base import UNREACHABLE, Encoding
 from structpe.encodings.order import Offset, TripleOffset
 from structpe.errors import PositionError
 from structpe.positions import Dims, Positions, Site, Spec
-from structpe.positions.checks import of_all_pairs
+from structpe.positions.batch import of_all_pairs
 from structpe.positions.tables import BOUND, PairModel, PairTable, Rows, Sharing, Table
 from structpe.terms import Lookup, Terms
 

@@ -23,7 +23,7 @@ from structpe.encodings.label_path import LabelPath
 from structpe.encodings.trees import Depth
 from structpe.errors import PositionError
 from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
-from structpe.positions.checks import holds, indices, of_whole
+from structpe.positions.batch import holds, indices, of_whole
 from structpe.positions.path_labels import rows_of_pairs
 from structpe.terms import Lookup, Terms
 

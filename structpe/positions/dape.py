@@ -15,8 +15,8 @@ from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
 from structpe.errors import PositionError
 from structpe.positions import Cells, Dims, Positions, Site, Spec, build
+from structpe.positions.batch import of_arity
 from structpe.positions.block import CachedBlock, ranks, softmax
-from structpe.positions.checks import of_arity
 from structpe.positions.tables import UNBOUND
 from structpe.precision import exactly, widened
 from structpe.terms import Lookup

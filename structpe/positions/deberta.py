@@ -17,9 +17,9 @@ from structpe.encodings.base import Encoding
 from structpe.encodings.order import Offset, Order
 from structpe.errors import PositionError
 from structpe.positions import Block, Cells, Dims, Positions, Site, Sources, Spec
+from structpe.positions.batch import of_all_pairs, offsets
 from structpe.positions.block import allowed, joined, of_layers, softmax, split
 from structpe.positions.buckets import log_bucket
-from structpe.positions.checks import of_all_pairs, offsets
 from structpe.positions.places import PlaceRows, PlacesModel
 from structpe.positions.tables import BOUND, PairModel, Rows
 from structpe.terms import Lookup, Terms

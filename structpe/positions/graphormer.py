@@ -24,8 +24,8 @@ from structpe.encodings.label_path import LabelPath
 from structpe.encodings.label_path_search import UNREACHED
 from structpe.errors import PositionError
 from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions.batch import holds, numbers, of_all_pairs, of_arity, offsets
 from structpe.positions.block import FactoredBlock, of_layers
-from structpe.positions.checks import holds, numbers, of_all_pairs, of_arity, offsets
 from structpe.positions.networks import GaussianNetwork, bells
 from structpe.positions.path_labels import Edges, check_single_edges, rows_of_pairs, slots_of
 from structpe.positions.row_sums import sum_rows

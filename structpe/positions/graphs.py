@@ -20,7 +20,7 @@ from structpe.encodings.walks import Intimacy
 from structpe.encodings.weisfeiler_lehman import WeisfeilerLehman
 from structpe.errors import PositionError
 from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Sources, Spec
-from structpe.positions.checks import check_offsets, holds, indices, numbers, of_all_pairs, of_arity, of_whole, offsets
+from structpe.positions.batch import check_offsets, holds, indices, numbers, of_all_pairs, of_arity, of_whole, offsets
 from structpe.positions.networks import BatchNorm
 from structpe.positions.sinusoids import interleaved
 from structpe.positions.spectra import ADJACENCY, UNIT_COUNT, Nodes

@@ -18,7 +18,7 @@ from structpe.encodings.base import Encoding
 from structpe.encodings.coordinates import OUTSIDE, Coordinates, GridOffset, GridRank, UnitSquare
 from structpe.errors import PositionError
 from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Sources, Spec
-from structpe.positions.checks import holds, of_arity, of_whole
+from structpe.positions.batch import holds, of_arity, of_whole
 from structpe.positions.places import (
     GridTable,
     check_shape,

@@ -16,8 +16,8 @@ from structpe.encodings.label_path import LabelPath
 from structpe.encodings.order import Size
 from structpe.encodings.walks import RRWP
 from structpe.positions import Block, Cells, Dims, Positions, Site, Spec
+from structpe.positions.batch import clipped
 from structpe.positions.block import FactoredBlock, ListedPairs, allowed, of_layers, products, softmax
-from structpe.positions.checks import clipped
 from structpe.positions.networks import BatchNorm, pair_vector_width
 from structpe.positions.path_labels import Edges, check_single_edges
 from structpe.positions.tables import diagonal, numbers_and_marks, pair_width

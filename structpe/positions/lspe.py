@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from structpe.encodings.base import Encoding
 from structpe.encodings.walks import RandomWalk
 from structpe.positions import Block, Cells, Dims, Positions, Site, Spec
+from structpe.positions.batch import width_of
 from structpe.positions.block import LINKS, NONE, SELF, allowed, links, without_heads
-from structpe.positions.checks import width_of
 from structpe.positions.networks import BatchNorm, count_perceptron
 from structpe.positions.spectra import ADJACENCY, UNIT_COUNT, Nodes
 from structpe.precision import exactly, wide, widened

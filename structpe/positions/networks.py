@@ -15,7 +15,7 @@ from torch.nn import functional
 from structpe.dropout import Dropout
 from structpe.encodings.base import Encoding
 from structpe.errors import PositionError
-from structpe.positions.checks import of_arity
+from structpe.positions.batch import of_arity
 from structpe.structure import path
 
 __all__ = [

@@ -18,8 +18,8 @@ from structpe.encodings.features import Words
 from structpe.encodings.order import Offset, Order, Remaining
 from structpe.errors import PositionError
 from structpe.positions import Block, Cells, Dims, Positions, Site, Spec
+from structpe.positions.batch import holds, numbers, of_all_pairs, of_arity, offsets
 from structpe.positions.block import CachedBlock, allowed, joined, of_layers, products, ranks, softmax, split
-from structpe.positions.checks import holds, numbers, of_all_pairs, of_arity, offsets
 from structpe.positions.tables import Sharing, Table, is_plain
 from structpe.precision import wide
 from structpe.terms import Lookup, Terms

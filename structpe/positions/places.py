@@ -14,7 +14,7 @@ from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
 from structpe.errors import PositionError
 from structpe.positions import Dims, PositionModel, Positions, Sources
-from structpe.positions.checks import holds, indices, numbers, of_arity, of_whole
+from structpe.positions.batch import holds, indices, numbers, of_arity, of_whole
 
 __all__ = [
     "GridTable",

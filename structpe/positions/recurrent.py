@@ -14,7 +14,7 @@ from structpe.encodings.base import Encoding
 from structpe.encodings.order import Offset, Order, Size
 from structpe.errors import PositionError
 from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
-from structpe.positions.checks import numbers, of_arity, offsets
+from structpe.positions.batch import numbers, of_arity, offsets
 from structpe.positions.tables import Sharing, Table, clipped_rows, vector_table
 from structpe.terms import Lookup, Terms
 

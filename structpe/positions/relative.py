@@ -18,7 +18,7 @@ from structpe.encodings.base import Encoding
 from structpe.encodings.order import Offset, Order
 from structpe.errors import PositionError
 from structpe.positions import Cells, Dims, Positions, Site, Spec
-from structpe.positions.checks import holds
+from structpe.positions.batch import holds
 from structpe.positions.path_labels import each_pair
 from structpe.positions.places import PlaceRows, PlacesModel, beyond
 from structpe.positions.tables import (

@@ -15,7 +15,7 @@ from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order, Size
 from structpe.errors import PositionError, listed
 from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
-from structpe.positions.checks import holds, numbers, of_arity
+from structpe.positions.batch import holds, numbers, of_arity
 from structpe.positions.sinusoids import inverse_frequencies
 from structpe.terms import Terms
 

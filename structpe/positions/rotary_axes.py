@@ -17,7 +17,7 @@ from structpe.encodings.order import Order, SegmentNumber, SegmentPlace
 from structpe.encodings.trees import Depth
 from structpe.errors import PositionError
 from structpe.positions import Cells, Dims, Positions, Site, Spec
-from structpe.positions.checks import holds, indices, numbers, of_arity, of_whole
+from structpe.positions.batch import holds, indices, numbers, of_arity, of_whole
 from structpe.positions.places import coordinates
 from structpe.positions.rotary import CELLS, RotaryModel, Turns, check_above_zero, check_even
 from structpe.positions.sinusoids import inverse_frequencies

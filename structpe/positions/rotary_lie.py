@@ -14,7 +14,7 @@ from structpe.encodings.base import Encoding
 from structpe.encodings.coordinates import Coordinates
 from structpe.errors import PositionError
 from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
-from structpe.positions.checks import holds, of_arity
+from structpe.positions.batch import holds, of_arity
 from structpe.positions.places import coordinates
 from structpe.positions.rotary import Turns, check_even
 from structpe.terms import Map, Terms

@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from structpe.dropout import dropout
 from structpe.encodings.laplacian import Eigenpairs
 from structpe.positions import Block, Cells, Dims, Positions, Site, Spec
+from structpe.positions.batch import clipped
 from structpe.positions.block import LINKS, NONE, SELF, WITHIN_NODE, allowed, joined, links, split
-from structpe.positions.checks import clipped
 from structpe.positions.networks import concatenated
 from structpe.positions.spectra import ADJACENCY, SpectralTransformer, Spectrum, transformer_width
 from structpe.terms import Terms

@@ -19,7 +19,7 @@ from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order, Reordered, Size
 from structpe.errors import PositionError
 from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Sources, Spec
-from structpe.positions.checks import numbers, of_arity
+from structpe.positions.batch import numbers, of_arity
 from structpe.positions.places import UnitModel, in_queries_and_keys
 from structpe.positions.sinusoids import CELLS, AddedSinusoids, Augmentation, augmented, interleaved, timing
 

@@ -14,7 +14,7 @@ from structpe.encodings.base import Encoding
 from structpe.encodings.coordinates import Points
 from structpe.errors import PositionError
 from structpe.positions import Cells, Dims, PositionModel, Positions, Spec
-from structpe.positions.checks import of_arity
+from structpe.positions.batch import of_arity
 from structpe.positions.places import coordinates
 from structpe.precision import wide
 

@@ -20,7 +20,7 @@ from structpe.encodings.laplacian import Eigenpairs, Endpoints, Laplacian, Token
 from structpe.encodings.laplacian import MagneticLaplacian as MagneticEncoding
 from structpe.encodings.tabular import Tabular
 from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
-from structpe.positions.checks import clipped, of_listed_pairs, width_of
+from structpe.positions.batch import clipped, of_listed_pairs, width_of
 from structpe.positions.networks import Attention, concatenated, count_perceptron, position_width, rectified
 from structpe.positions.spectra import SpectralTransformer, Spectrum, flipped, learned_cells, transformer_width
 from structpe.terms import Pairs, SparsePairs, Terms

@@ -16,8 +16,7 @@ from structpe.encodings.base import UNREACHABLE, WITHIN, Encoding
 from structpe.encodings.order import Offset
 from structpe.errors import PositionError
 from structpe.positions.base import Cells, Dims, PositionModel, Site
-from structpe.positions.batch import Positions
-from structpe.positions.checks import check_offsets, holds, of_all_pairs, of_arity, offsets
+from structpe.positions.batch import Positions, check_offsets, holds, of_all_pairs, of_arity, offsets
 from structpe.precision import wide, widened
 from structpe.structure import path
 from structpe.terms import Lookup, Terms

@@ -17,8 +17,8 @@ from structpe.dropout import Dropout
 from structpe.encodings.base import UNREACHABLE, Encoding
 from structpe.encodings.order import Offset
 from structpe.positions import Dims, Positions, Site, Spec
+from structpe.positions.batch import of_all_pairs
 from structpe.positions.block import of_layers
-from structpe.positions.checks import of_all_pairs
 from structpe.positions.sinusoids import halves, interleaved, timing
 from structpe.positions.tables import BOUND, UNBOUND, PairModel, Rows, everywhere, steps
 from structpe.terms import Lookup, Terms

@@ -24,7 +24,7 @@ from structpe.encodings.trees import SPRRelative as Relative
 from structpe.encodings.walks import PersonalizedPageRank
 from structpe.errors import PositionError
 from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
-from structpe.positions.checks import numbers, of_arity, offsets
+from structpe.positions.batch import numbers, of_arity, offsets
 from structpe.positions.sinusoids import CELLS, AddedSinusoids, interleaved, inverse_frequencies
 from structpe.positions.tables import KeyValueTables, Sharing, Table, clipped_rows, everywhere, steps
 from structpe.precision import wide

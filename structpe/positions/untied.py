@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Offset, Order
 from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions.batch import of_all_pairs, of_whole, offsets
 from structpe.positions.buckets import Buckets
-from structpe.positions.checks import of_all_pairs, of_whole, offsets
 from structpe.positions.places import PlaceRows, PlacesModel, at_places
 from structpe.positions.tables import Rows, Sharing, Table
 from structpe.terms import Factor, Lookup, Projection, Terms

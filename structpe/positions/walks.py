@@ -14,7 +14,7 @@ from structpe.encodings.motifs import Motifs
 from structpe.encodings.walks import RRWP, RandomWalk, WalkKernel
 from structpe.errors import PositionError
 from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
-from structpe.positions.checks import holds, of_all_pairs, offsets, width_of
+from structpe.positions.batch import holds, of_all_pairs, offsets, width_of
 from structpe.positions.networks import (
     BatchNorm,
     GaussianNetwork,

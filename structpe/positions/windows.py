@@ -13,8 +13,8 @@ from structpe.encodings.coordinates import GridRank
 from structpe.encodings.expander import Expander
 from structpe.encodings.order import Order, Window
 from structpe.positions import Block, Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions.batch import clipped, of_arity, of_listed_pairs
 from structpe.positions.block import allowed, softmax, without_heads
-from structpe.positions.checks import clipped, of_arity, of_listed_pairs
 from structpe.positions.places import UnitModel, check_shape, counts
 from structpe.terms import SparsePairs, Terms
 
