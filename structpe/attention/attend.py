@@ -20,12 +20,7 @@ from structpe.attention.layout import Layout
 from structpe.errors import StructPEError, UnsupportedTerm
 from structpe.terms import Factor, Lookup, Pairs, Projection, SparsePairs, Terms
 
-__all__ = [
-    "attend",
-    "attend_ragged",
-    "blamed",
-    "check_shapes",
-]
+__all__ = ["attend", "attend_ragged", "blamed", "check_shapes"]
 
 
 def check_shapes(terms: Terms, b: int, h: int, n: int, m: int, d: int) -> None:

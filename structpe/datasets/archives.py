@@ -20,16 +20,7 @@ from structpe.datasets.catalogue import CorpusError
 from structpe.datasets.downloads import writing
 from structpe.errors import StructPEError
 
-__all__ = [
-    "MOST_FILES",
-    "RATIO",
-    "SLACK",
-    "check_methods",
-    "check_zip",
-    "unpack",
-    "unpack_gz",
-]
-
+__all__ = ["MOST_FILES", "RATIO", "SLACK", "check_methods", "check_zip", "unpack", "unpack_gz"]
 
 RATIO, SLACK = 200, 1 << 28
 """A file may grow to RATIO times its size plus SLACK bytes."""

@@ -35,7 +35,6 @@ __all__ = [
     "slices",
 ]
 
-
 DIGITS = 20
 """Digits that no index in a file has."""
 

@@ -51,7 +51,6 @@ __all__ = [
     "writing",
 ]
 
-
 LINES = 1_000
 """Consecutive lines without content: status, headers, headers of interim responses, trailers."""
 ASIDE = 1 << 16

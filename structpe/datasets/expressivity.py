@@ -31,16 +31,7 @@ from structpe.objectives.classification import Multiclass
 from structpe.structure import Ids, Structure
 from structpe.transforms.parts import renumbered
 
-__all__ = [
-    "KINDS",
-    "SKIPS",
-    "Pair",
-    "brec_pairs",
-    "circle",
-    "csl",
-    "exp",
-]
-
+__all__ = ["KINDS", "SKIPS", "Pair", "brec_pairs", "circle", "csl", "exp"]
 
 KINDS = {"basic": 60, "regular": 50, "str": 50, "extension": 100, "cfi": 100, "4vtx": 20, "dr": 20}
 """Number of pairs of each kind: basic, simple regular, strongly regular, extension, CFI, 4-vertex condition, distance

@@ -25,15 +25,7 @@ from structpe.datasets.trees import MAKERS
 from structpe.errors import listed
 from structpe.system.files import atomic_write, left_in, lock, sweep
 
-__all__ = [
-    "Hooks",
-    "Source",
-    "find",
-    "folder_of",
-    "get",
-    "root",
-]
-
+__all__ = ["Hooks", "Source", "find", "folder_of", "get", "root"]
 
 VARIABLE = "STRUCTPE_DATA"
 

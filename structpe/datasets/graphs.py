@@ -20,10 +20,7 @@ from structpe.objectives.classification import Multiclass
 from structpe.objectives.link import Link
 from structpe.structure import Ids, Structure
 
-__all__ = [
-    "knowledge_graph",
-    "tu",
-]
+__all__ = ["knowledge_graph", "tu"]
 
 
 @benchmark("knowledge-graph")

@@ -41,16 +41,7 @@ from structpe.plain import from_json
 from structpe.registry import unknown
 from structpe.structure import Structure
 
-__all__ = [
-    "label",
-    "molhiv_rebuilt",
-    "number",
-    "peptides_func",
-    "scaffold_split",
-    "skipped",
-    "smiles",
-    "zinc_stand_in",
-]
+__all__ = ["label", "molhiv_rebuilt", "number", "peptides_func", "scaffold_split", "skipped", "smiles", "zinc_stand_in"]
 
 
 def number(cells: Mapping[str, Any], column: str, where: str) -> float:

@@ -21,12 +21,7 @@ from structpe.errors import ConfigError, ReadError, listed
 from structpe.objectives.classification import Binary, Multiclass
 from structpe.structure import Ids, Structure
 
-__all__ = [
-    "CITATIONS",
-    "PUBLISHED",
-    "npz",
-]
-
+__all__ = ["CITATIONS", "PUBLISHED", "npz"]
 
 EACH, VALID, TEST = 20, 500, 1000
 

@@ -67,7 +67,6 @@ __all__ = [
     "structures",
 ]
 
-
 AGAIN = "it was not run; delete the file and fetch or make it again (files under 'processed' are made from 'raw')"
 
 

@@ -18,16 +18,7 @@ from structpe.errors import MissingExtra, StructPEError
 from structpe.plain import from_json
 from structpe.system.files import atomic_text
 
-__all__ = [
-    "Report",
-    "State",
-    "checked",
-    "record",
-    "recorded",
-    "results",
-    "verify",
-]
-
+__all__ = ["Report", "State", "checked", "record", "recorded", "results", "verify"]
 
 NAME = ".structpe.json"
 

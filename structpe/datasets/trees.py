@@ -39,7 +39,6 @@ __all__ = [
     "sst",
 ]
 
-
 NAMES = tuple(OPERATORS)
 SEED = 20
 
