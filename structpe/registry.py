@@ -23,7 +23,6 @@ from structpe.errors import StructPEError
 
 __all__ = ["Registered", "Registry", "unknown"]
 
-
 T = TypeVar("T")
 
 _FEW = 50

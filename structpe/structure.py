@@ -95,6 +95,11 @@ class Structure:
         """(u,) the node that owns each unit."""
         return np.arange(self.size) if self.owner is None else self.owner
 
+    @property
+    def reading(self) -> Ids:
+        """(n,) the nodes in reading order; by number without an order."""
+        return np.arange(self.size) if self.order is None else np.argsort(self.order)
+
     def relation(self, edge: int) -> str:
         """Label of an edge; empty if edges have no labels."""
         return self.relations[edge] if self.relations else ""

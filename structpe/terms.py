@@ -30,17 +30,7 @@ from torch import Tensor
 from structpe.computed import computed
 from structpe.errors import PositionError
 
-__all__ = [
-    "Factor",
-    "Lookup",
-    "Map",
-    "Pairs",
-    "Projection",
-    "SparsePairs",
-    "Terms",
-    "Toeplitz",
-]
-
+__all__ = ["Factor", "Lookup", "Map", "Pairs", "Projection", "SparsePairs", "Terms", "Toeplitz"]
 
 T = TypeVar("T")
 

@@ -131,7 +131,7 @@ def test_the_files_of_the_pages_are_written_once(tmp_path: Path) -> None:
     }
     assert all(file.read_bytes() == (ROOT / file.relative_to(tmp_path)).read_bytes() for file in written)
     assert not [file for file in written if file.suffix == ".py"]
-    with pytest.raises(CorpusError, match=r"datasets is there already, and nothing was written; give another folder$"):
+    with pytest.raises(CorpusError, match=r"datasets exists already, and nothing was written; give another folder$"):
         write_samples(tmp_path)
 
 

@@ -19,13 +19,7 @@ from structpe.attention.attend import kernel
 from structpe.dropout import dropout as dropped
 from structpe.terms import Lookup, Pairs, SparsePairs, Terms, Toeplitz
 
-__all__ = [
-    "Along",
-    "Listing",
-    "collect",
-    "edges",
-    "meet",
-]
+__all__ = ["Along", "Listing", "collect", "edges", "meet"]
 
 
 Along: TypeAlias = tuple[Tensor, Tensor]

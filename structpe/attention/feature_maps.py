@@ -15,11 +15,7 @@ from torch import Tensor, nn
 
 from structpe.errors import PositionError
 
-__all__ = [
-    "PositiveFeatures",
-    "elu_plus_one",
-    "orthogonal",
-]
+__all__ = ["PositiveFeatures", "elu_plus_one", "orthogonal"]
 
 
 def elu_plus_one(x: Float[Tensor, "*rows d"]) -> Float[Tensor, "*rows d"]:

@@ -11,9 +11,7 @@ import torch
 from jaxtyping import Bool, Int, Shaped
 from torch import Tensor
 
-__all__ = [
-    "Layout",
-]
+__all__ = ["Layout"]
 
 
 @dataclass(frozen=True, eq=False)

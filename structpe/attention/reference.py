@@ -14,14 +14,7 @@ from structpe.errors import StructPEError, UnsupportedTerm
 from structpe.precision import wide
 from structpe.terms import Lookup, Projection, SparsePairs, Terms
 
-__all__ = [
-    "additive",
-    "all_weights",
-    "mixed_keys",
-    "rounded",
-    "vectors",
-    "weights",
-]
+__all__ = ["additive", "all_weights", "mixed_keys", "rounded", "vectors", "weights"]
 
 
 def weights(q: Tensor, k: Tensor, terms: Terms | None = None) -> Tensor:

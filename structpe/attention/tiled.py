@@ -28,19 +28,7 @@ from structpe.attention.gather import GATHERED, gather_scalars, mixed, without_l
 from structpe.dropout import noise
 from structpe.terms import Lookup, Terms, Toeplitz
 
-__all__ = [
-    "Places",
-    "Plan",
-    "Quantity",
-    "Tile",
-    "Work",
-    "by_index",
-    "pick",
-    "sum_by_row",
-    "tiled",
-    "tiles",
-]
-
+__all__ = ["Places", "Plan", "Quantity", "Tile", "Work", "by_index", "pick", "sum_by_row", "tiled", "tiles"]
 
 _MOST_ROWS = 64
 """Up to this many rows, a product with a matrix of zeros and ones sums faster than ``scatter_add``."""

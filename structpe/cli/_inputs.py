@@ -113,7 +113,7 @@ class Wanted:
             good += 1
             yield item.structure
         if not good:
-            report = f"not one good item; check that the reader fits the file; {skipped.text(good)}"
+            report = f"no item could be read; check that the reader fits the file; {skipped.text(good)}"
             raise ReadError(report).at(self.path)
         if skipped.count:
             print(skipped.text(good), file=sys.stderr)

@@ -11,17 +11,7 @@ if TYPE_CHECKING:
     from structpe.data.sampling import Sampler, partition
     from structpe.data.store import Store
 
-__all__ = [
-    "Batch",
-    "CSRAdjacency",
-    "Categories",
-    "EdgeTypes",
-    "Numbers",
-    "Sampler",
-    "Store",
-    "collate",
-    "partition",
-]
+__all__ = ["Batch", "CSRAdjacency", "Categories", "EdgeTypes", "Numbers", "Sampler", "Store", "collate", "partition"]
 
 __getattr__, __dir__ = face(
     __name__,

@@ -13,11 +13,7 @@ from torch import Tensor
 
 from structpe.structure import Ids, Structure
 
-__all__ = [
-    "CSRAdjacency",
-    "EdgeIndex",
-    "EdgeTypes",
-]
+__all__ = ["CSRAdjacency", "EdgeIndex", "EdgeTypes"]
 
 
 @dataclass(frozen=True, eq=False)

@@ -30,18 +30,7 @@ from structpe.positions import Positions
 from structpe.positions.batch import checked, join
 from structpe.structure import Structure
 
-__all__ = [
-    "ON_GPU",
-    "OVERHEAD",
-    "Batch",
-    "Example",
-    "Grouping",
-    "collate",
-    "cut",
-    "overhead",
-    "pad",
-]
-
+__all__ = ["ON_GPU", "OVERHEAD", "Batch", "Example", "Grouping", "collate", "cut", "overhead", "pad"]
 
 OVERHEAD = 8192
 """The fixed cost of a bucket, in cells. The time of a training step with molecules is flat from 4,000 to 16,000 on a

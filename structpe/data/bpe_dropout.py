@@ -21,14 +21,7 @@ from structpe.structure import Structure
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-__all__ = [
-    "Drawn",
-    "Merges",
-    "Resplit",
-    "Unit",
-    "of_epoch",
-]
-
+__all__ = ["Drawn", "Merges", "Resplit", "Unit", "of_epoch"]
 
 E = TypeVar("E")
 

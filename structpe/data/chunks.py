@@ -8,11 +8,7 @@ from structpe.encodings.base import Asked, Column, Encoding, as_encodings, check
 from structpe.structure import Structure, check_structures
 from structpe.system.workers import in_order, workers
 
-__all__ = [
-    "columns",
-    "parts",
-]
-
+__all__ = ["columns", "parts"]
 
 STRUCTURES = 1000
 """Structures of a part,"""

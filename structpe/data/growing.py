@@ -22,15 +22,7 @@ from structpe.positions import Positions
 from structpe.structure import Ids, Structure
 from structpe.terms import Lookup
 
-__all__ = [
-    "Growing",
-    "GrowingGraph",
-    "GrowingTree",
-    "Matrix",
-    "clipped",
-    "newest",
-    "unknown_encoding",
-]
+__all__ = ["Growing", "GrowingGraph", "GrowingTree", "Matrix", "clipped", "newest", "unknown_encoding"]
 
 
 class Growing(Protocol):

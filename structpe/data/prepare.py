@@ -42,7 +42,6 @@ __all__ = [
     "train_vocabulary",
 ]
 
-
 PADDING, UNKNOWN, FIRST, LAST = "<pad>", "<unk>", "<s>", "</s>"
 SPECIALS = (PADDING, UNKNOWN, FIRST, LAST)
 SMALLEST = 256 + len(SPECIALS)

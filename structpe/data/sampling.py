@@ -18,11 +18,7 @@ from structpe.data.adjacency import EdgeIndex
 from structpe.errors import ConfigError
 from structpe.structure import Ids, Structure
 
-__all__ = [
-    "Sample",
-    "Sampler",
-    "partition",
-]
+__all__ = ["Sample", "Sampler", "partition"]
 
 
 Floats = NDArray[np.floating]

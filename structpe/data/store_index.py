@@ -60,7 +60,6 @@ __all__ = [
     "write",
 ]
 
-
 DTYPES = {
     **{"BOOL": "bool", "U8": "uint8", "U16": "uint16", "U32": "uint32", "U64": "uint64"},
     **{"I8": "int8", "I16": "int16", "I32": "int32", "I64": "int64", "F16": "float16", "F32": "float32"},

@@ -24,13 +24,7 @@ from structpe.structure import Structure
 from structpe.system.files import MARK, sha256_of
 from structpe.system.workers import in_order
 
-__all__ = [
-    "content",
-    "digests",
-    "fill",
-    "holds",
-    "write_shard",
-]
+__all__ = ["content", "digests", "fill", "holds", "write_shard"]
 
 
 def fill(

@@ -1,6 +1,6 @@
-"""Data sets: what they are, how to get them, what reads them, their official splits and metrics.
+"""Data sets: cards that describe them, how to get and read them, their official splits and metrics.
 
-A card per set, in ``cards/``; a folder per family of sets that are more than items to be read one by one.
+Each set has a card in ``cards/``. Benchmarks, which are more than items to be read one by one, have a file per family.
 """
 
 from structpe.datasets.base import BENCHMARKS, Benchmark, Split, load

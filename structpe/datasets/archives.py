@@ -1,4 +1,4 @@
-"""Unpacking of untrusted archives: inside one folder, without links and devices, with a limit on the size.
+"""Unpack untrusted archives: inside one folder, without links and devices, with a limit on the size.
 
 An archive may name files anywhere, contain links to anywhere, or grow a thousandfold. So every name is checked before
 the first byte is written, bytes are counted while they are written, and callers unpack into a hidden folder.
@@ -20,16 +20,7 @@ from structpe.datasets.catalogue import CorpusError
 from structpe.datasets.downloads import writing
 from structpe.errors import StructPEError
 
-__all__ = [
-    "MOST_FILES",
-    "RATIO",
-    "SLACK",
-    "check_methods",
-    "check_zip",
-    "unpack",
-    "unpack_gz",
-]
-
+__all__ = ["MOST_FILES", "RATIO", "SLACK", "check_methods", "check_zip", "unpack", "unpack_gz"]
 
 RATIO, SLACK = 200, 1 << 28
 """A file may grow to RATIO times its size plus SLACK bytes."""
@@ -152,7 +143,7 @@ def _placed(archive: Path, members: list[_Member], strip: bool) -> list[tuple[Pu
 @contextmanager
 def _zip(archive: Path, budget: int) -> Iterator[list[_Member]]:
     with archive.open("rb") as raw, _opened_zip(watched := _Watched(archive, raw, DIRECTORY)) as content:
-        watched.renew(None)
+        watched.renew(None)  # the directory has been read; contents are counted when they are copied
         _affordable(archive, sum(info.file_size for info in content.infolist()), budget)
         check_methods(content)
         for info in content.infolist():
@@ -170,7 +161,7 @@ def _zip(archive: Path, budget: int) -> Iterator[list[_Member]]:
 
 @contextmanager
 def _tar(archive: Path, budget: int, folder: Path) -> Iterator[list[_Member]]:
-    """Members of a tar file. One that is too large is refused at once, since the next one is behind its content."""
+    """Members of a tar file. One that is too large is refused at once: to find the next, its content must be read."""
     size = 0
     with gzip.open(archive) as raw, _opened_tar(headers := _Watched(archive, raw, HEADERS)) as content:
         members: list[_Member] = []
@@ -178,9 +169,8 @@ def _tar(archive: Path, budget: int, folder: Path) -> Iterator[list[_Member]]:
             if not (info.isfile() or info.isdir()) or info.issparse():
                 raise _refused(archive, f"{info.name[:80]!r} in it is a link or a device, or is sparse")
             if info.size < 0 or len(info.name) > LONGEST:
-                raise _refused(
-                    archive, f"{info.name[:80]!r} in it has {info.size} bytes and a name of {len(info.name)}"
-                )
+                wrong = f"{info.name[:80]!r} in it has {info.size} bytes and a name of {len(info.name)}"
+                raise _refused(archive, wrong)
             try:
                 tarfile.data_filter(info, str(folder))
             except tarfile.FilterError as error:
@@ -234,11 +224,10 @@ class _Watched:
         """Read as a file does."""
         if self._left is None:
             return cast(bytes, self.raw.read(size))
-        wanted = self._left + 1 if size is None or size < 0 else size
-        if wanted > self._left and len(piece := self.raw.read(self._left + 1)) > self._left:
+        most = self._left + 1  # one byte more than allowed shows that the limit is passed
+        piece = self.raw.read(most if size is None or size < 0 else min(size, most))
+        if len(piece) > self._left:
             raise _refused(self.archive, f"a header in it is longer than {self.most} bytes")
-        elif wanted <= self._left:
-            piece = self.raw.read(wanted)
         self._left -= len(piece)
         return cast(bytes, piece)
 
@@ -276,9 +265,8 @@ def _undamaged(archive: Path) -> Iterator[None]:
     except Exception as error:  # archive modules raise errors of any type
         if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
             raise  # an error of the disk; EINVAL comes from a damaged directory, which may point before the file
-        raise CorpusError(f"the archive is damaged ({str(error) or type(error).__name__}); fetch it again").at(
-            archive
-        ) from None
+        wrong = f"the archive is damaged ({str(error) or type(error).__name__}); fetch it again"
+        raise CorpusError(wrong).at(archive) from None
 
 
 def _refused(archive: Path, why: str) -> CorpusError:

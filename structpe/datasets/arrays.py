@@ -1,6 +1,6 @@
-"""Arrays, lines and indices from files of benchmarks, read without unpickling.
+"""Arrays, lines and indices from files of benchmarks, read without unpickling, and checked.
 
-A wrong count would split all later graphs at wrong positions.
+Many files hold the arrays of all graphs in one; a single wrong count would then split all later graphs wrongly.
 """
 
 from __future__ import annotations
@@ -35,9 +35,8 @@ __all__ = [
     "slices",
 ]
 
-
 DIGITS = 20
-"""Digits that no index in a file has."""
+"""More digits than any index has."""
 
 
 def needed(file: Path) -> Path:
@@ -110,8 +109,7 @@ def _check_header(stream: IO[bytes], size: int) -> None:
 
 @contextmanager
 def _loaded(file: Path) -> Iterator[Any]:
-    """Open a file with NumPy."""
-    # Opened here, since NumPy leaves a damaged file open.
+    """Open a file with NumPy, which by itself would leave a damaged file open."""
     with needed(file).open("rb") as opened, _named(file):
         yield np.load(opened, allow_pickle=False)
 
@@ -182,7 +180,7 @@ def _no_indices(file: Path, below: int, what: str, given: str, *places: str) -> 
 
 
 LARGEST = 1 << 16
-"""Nodes or edges of a graph; far more than any graph of these sets has."""
+"""More nodes or edges than any graph of these sets has."""
 Packed = Mapping[str, NDArray[Any]]
 
 

@@ -41,10 +41,10 @@ class Benchmark:
     edge. An undirected edge is stored once.
 
     Args:
-        name: its name in tables. A data set that is not the official one has another name than the official one.
+        name: its name in tables, different from the official one if the data set is not the official one.
         graphs: g structures, or one structure if its nodes or pairs of them are predicted.
         targets: target of each item, in the form that the objective takes.
-        splits: the official splits. There are several if the protocol takes the mean over them.
+        splits: the official splits; several if the protocol takes the mean over them.
         objective: what to predict.
         nodes: description of ``x``; None if nodes have no features.
         edges: description of ``edge_x``; None if edges have no features.
@@ -70,7 +70,7 @@ class Benchmark:
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Check everything once, so that no training fails in the middle of an epoch."""
+        """Check everything once, before any training."""
         level = LEVELS[self.objective.level]
         if level.single and len(self.graphs) != 1:
             raise self.error(f"{level.name}s are predicted of one graph; there are {len(self.graphs)}")
@@ -94,10 +94,8 @@ class Benchmark:
                 raise self.error(f"the {part} split names {wrong[0]}; {self.objective.level}s are 0..{count - 1}")
         named, times = np.unique(np.concatenate(split), return_counts=True)
         if len(twice := named[times > 1]):
-            raise self.error(
-                f"split {number} names {self.objective.level} {twice[0]} twice, in one part or in two, and "
-                f"{len(twice) - 1} others; each may be trained on, selected by or reported, once"
-            )
+            wrong = f"split {number} names {self.objective.level} {twice[0]} twice, in one part or in two"
+            raise self.error(f"{wrong}, and {len(twice) - 1} others; name each once, in one part")
 
     def _check_features(self) -> None:
         for what, key, features in (("node", "x", self.nodes), ("edge", "edge_x", self.edges)):

@@ -1,7 +1,7 @@
-"""Data sets as cards describe them: what they are, their licence, their files, and what reads them.
+"""Cards of data sets: description, licence, files, splits and benchmarks.
 
-A card is a YAML file. Its keys are the fields of the classes here. An unknown key is an error, so that a misspelt
-checksum is never mistaken for a missing one.
+A card is a YAML file. Its keys are the fields of the classes here. An unknown key is an error: a misspelt checksum must
+not be mistaken for a missing one.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
 from pathlib import Path, PurePosixPath
@@ -245,9 +245,8 @@ def _problems(card: Card) -> list[str]:
     for name, part in card.splits.items():
         if part.file and not (part.reader or card.reader):
             problems.append(f"split {name!r} has files but no reader; name one")
-        problems += [
-            f"split {name!r} reads {each!r}, which no file leaves" for each in part.file if not _left(card, each)
-        ]
+        lacking = [each for each in part.file if not any(_names(each, result) for result in results)]
+        problems += [f"split {name!r} reads {each!r}, which no file leaves" for each in lacking]
     return problems
 
 
@@ -256,12 +255,9 @@ def _inside(name: str) -> bool:
     return not path.is_absolute() and ".." not in path.parts and "\\" not in name and ":" not in name
 
 
-def _left(card: Card, name: str) -> bool:
-    """Whether a file of the card leaves a file of this name."""
-    results = [result for file in card.files for result in file.results]
-    if not PurePosixPath(name).parts:  # the folder itself, which is an invalid pattern
-        return False
-    return name in results or any(PurePosixPath(result).match(name) for result in results)
+def _names(name: str, result: str) -> bool:
+    """Whether a name in a split, maybe with ``*``, means this file; the folder itself is not a valid pattern."""
+    return bool(PurePosixPath(name).parts) and (name == result or PurePosixPath(result).match(name))
 
 
 def read_card(file: Path) -> Card:
@@ -330,7 +326,7 @@ def _words(pattern: str | None, name: str) -> dict[str, str] | None:
 
 @cache
 def _data() -> dict[str, dict[str, Any]]:
-    """Contents of the card files, read once: they are part of the package."""
+    """Contents of the card files, which are part of the package; cached."""
     found = {}
     for file in files("structpe.datasets").joinpath("cards").iterdir():
         if file.name.endswith(".yaml"):
@@ -401,7 +397,7 @@ class Corpus:
             ReadError: see :func:`structpe.formats.read`.
         """
         part = self._split(split)
-        readings = [read(file, self._reader(part), on_error, **part.options) for file in self.files(split)]
+        readings = [read(file, part.reader, on_error, **part.options) for file in self.files(split)]
         return Reading(
             tuple(item for reading in readings for item in reading),
             tuple(skipped for reading in readings for skipped in reading.skipped),
@@ -416,7 +412,7 @@ class Corpus:
         """
         part = self._split(split)
         for file in self.files(split):
-            yield from stream(file, self._reader(part), skip, **part.options)
+            yield from stream(file, part.reader, skip, **part.options)
 
     def benchmark(self, name: str | None = None, **options: Any) -> Benchmark:
         """Load the benchmark that reads the set.
@@ -449,7 +445,5 @@ class Corpus:
     def _split(self, name: str) -> Split:
         if name not in self.card.splits:
             raise ConfigError(unknown(f"split of {self.card.name}", name, list(self.splits)))
-        return self.card.splits[name]
-
-    def _reader(self, part: Split) -> str | None:
-        return part.reader or self.card.reader
+        split = self.card.splits[name]
+        return replace(split, reader=split.reader or self.card.reader)

@@ -1,4 +1,4 @@
-"""Download of one file by http or https: resumed after an interruption, checked, and complete or absent."""
+"""Download one file by http or https: resumed after an interruption, checked, and complete or absent."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from email.message import Message
 from http.client import HTTPMessage
 from pathlib import Path
 from typing import IO, Any, cast
@@ -51,7 +50,6 @@ __all__ = [
     "writing",
 ]
 
-
 LINES = 1_000
 """Consecutive lines without content: status, headers, headers of interim responses, trailers."""
 ASIDE = 1 << 16
@@ -83,27 +81,27 @@ class _Counted:
 
 
 class _Answer(http.client.HTTPResponse):
+    """A response that counts lines: http.client limits the length of a line, but not the number of responses 100."""
+
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self.fp: Any = _Counted(self.fp)
 
 
-class _Plain(http.client.HTTPConnection):
-    response_class = _Answer
-
-
-class _Safe(http.client.HTTPSConnection):
-    response_class = _Answer
-
-
 class _Http(urllib.request.HTTPHandler):
+    class _Connection(http.client.HTTPConnection):
+        response_class = _Answer
+
     def http_open(self, req: urllib.request.Request) -> Any:
-        return self.do_open(_Plain, req)
+        return self.do_open(self._Connection, req)
 
 
 class _Https(urllib.request.HTTPSHandler):
+    class _Connection(http.client.HTTPSConnection):
+        response_class = _Answer
+
     def https_open(self, req: urllib.request.Request) -> Any:
-        return self.do_open(_Safe, req)
+        return self.do_open(self._Connection, req)
 
 
 OPENERS = (_Http, _Https)
@@ -197,19 +195,16 @@ def opened(url: str, timeout: float, have: int = 0, known: Version | None = None
         return urllib.request.build_opener(Redirects, *OPENERS).open(request, timeout=timeout)
     except urllib.error.HTTPError as error:
         with error:
+            said = f"{error.code} {_short(str(error.reason))}"
             if error.code == 416:
                 raise Changed from None
             if error.code in AGAIN:
-                raise Retry(f"the server says {_said(error)}", _wait(error.headers)) from None
-            raise CorpusError(f"{url} could not be fetched: the server says {_said(error)}") from None
+                raise Retry(f"the server says {said}", _number(error.headers.get("Retry-After"))) from None
+            raise CorpusError(f"{url} could not be fetched: the server says {said}") from None
     except GONE_WRONG as error:
         raise failure(url, error) from None
     except ValueError as error:  # the URL, or the target of a redirect, is invalid
         raise CorpusError(f"{url} could not be fetched: {_short(str(error))}; check the address") from None
-
-
-def _said(error: urllib.error.HTTPError) -> str:
-    return f"{error.code} {_short(str(error.reason))}"
 
 
 def _short(text: str) -> str:
@@ -257,7 +252,7 @@ def _web(url: str, by: str = "") -> str:
 
 
 def start_of(answer: Any, have: int) -> int:
-    """First byte of the response: servers without ranges, or with another file now, send the whole file."""
+    """First byte of the response: a server without ranges, or with another file now, sends the whole file."""
     if answer.status != 206:
         return 0
     unit = (answer.headers["Content-Range"] or "").partition("-")[0]
@@ -285,12 +280,6 @@ def _sendable(text: str | None) -> str | None:
 def _number(text: str | None) -> int | None:
     """The whole number in a header; None if the header has no number, or one too large for a file or a pause."""
     return int(text) if text is not None and text.isascii() and text.isdigit() and len(text) <= DIGITS else None
-
-
-def _wait(headers: Message) -> float | None:
-    """Seconds that a server asks to wait."""
-    seconds = _number(headers.get("Retry-After"))
-    return None if seconds is None else float(seconds)
 
 
 Tell = Callable[[int, int | None], object]
@@ -371,7 +360,7 @@ def download(wanted: Download, place: Path, tell: Tell | None = None) -> Seen:
         with writing(place):
             try:
                 os.replace(part, place)
-            finally:  # a part without a note is not ours
+            finally:  # the note goes last: a part without a note would not be recognised as ours
                 if not part.exists():
                     _note(part).unlink(missing_ok=True)
         return seen
@@ -437,10 +426,14 @@ def _attempt(wanted: Download, part: Path, tell: Tell) -> Seen:
         with _writing_part(part):
             _enough(part, (version.total or 0) - start)
             _note(part).write_text(json.dumps(asdict(version)), encoding="utf-8")
-            size = _resumed(part, start, digest)
-        size = _copied(answer, part, size, digest, (version.total, tell))
-    _check_content(wanted, part, Seen(digest.hexdigest(), size), resumed=start > 0)
-    return Seen(digest.hexdigest(), size)
+            with part.open("ab") as file:
+                file.truncate(start)
+            with part.open("rb") as file:
+                hashlib.file_digest(file, lambda: digest)  # the checksum is of the whole file
+        size = _copied(answer, part, start, digest, version.total, tell)
+    seen = Seen(digest.hexdigest(), size)
+    _check_content(wanted, part, seen, resumed=start > 0)
+    return seen
 
 
 def _had(wanted: Download, part: Path) -> tuple[int, Version | None]:
@@ -454,7 +447,7 @@ def _had(wanted: Download, part: Path) -> tuple[int, Version | None]:
 
 
 def _noted(part: Path) -> Version | None:
-    """What is noted of a partial download; None without a note, or if it is damaged."""
+    """The version in the note of a partial download; None without a note, or if it is damaged."""
     try:
         return None if _note(part).is_symlink() else msgspec.convert(from_json(_note(part).read_bytes()), Version)
     except (OSError, ValueError, msgspec.ValidationError):
@@ -476,10 +469,8 @@ def _check_ours(part: Path) -> None:
 
 def _check_size(wanted: Download, total: int | None) -> None:
     if total is not None and wanted.bytes is not None and total != wanted.bytes:
-        raise CorpusError(
-            f"{wanted.url} has {total} bytes, and the card says {wanted.bytes}: it was changed; give the right one "
-            "with --from, or tell the authors of structpe"
-        )
+        wrong = f"{wanted.url} has {total} bytes, and the card says {wanted.bytes}: it was changed"
+        raise CorpusError(f"{wrong}; give the right one with --from, or tell the authors of structpe")
     if total is not None and total > LARGEST:
         raise CorpusError(f"{wanted.url} has {total} bytes, more than any data set has; this is refused")
 
@@ -490,18 +481,8 @@ def _enough(part: Path, needed: int) -> None:
         raise OSError(errno.ENOSPC, f"{needed} bytes are needed and {free} are free", str(part))
 
 
-def _resumed(part: Path, start: int, digest: Any) -> int:
-    """Cut the partial file at ``start``, and add it to the checksum."""
-    with part.open("ab") as file:
-        file.truncate(start)
-    with part.open("rb") as file:
-        hashlib.file_digest(file, lambda: digest)
-    return start
-
-
-def _copied(answer: Any, part: Path, size: int, digest: Any, course: tuple[int | None, Tell]) -> int:
+def _copied(answer: Any, part: Path, size: int, digest: Any, total: int | None, tell: Tell) -> int:
     """Append the response to the partial file; return the size of the whole."""
-    total, tell = course
     with _writing_part(part):
         file = part.open("ab")
     with file:
@@ -528,16 +509,13 @@ def _copied(answer: Any, part: Path, size: int, digest: Any, course: tuple[int |
 
 
 def _check_content(wanted: Download, part: Path, seen: Seen, resumed: bool) -> None:
-    wrong = [(wanted.bytes, seen.bytes, "bytes"), (wanted.sha256, seen.sha256, "sha256")]
-    for expected, found, what in wrong:
+    for expected, found, what in ((wanted.bytes, seen.bytes, "bytes"), (wanted.sha256, seen.sha256, "sha256")):
         if expected is not None and expected != found:
             if resumed:
                 raise Changed
             _forget(part)
-            raise CorpusError(
-                f"the file from {wanted.url} has {what} {found}, and the card says {expected}: it was changed or "
-                "damaged, and is not kept; give the right one with --from"
-            )
+            wrong = f"the file from {wanted.url} has {what} {found}, and the card says {expected}"
+            raise CorpusError(f"{wrong}: it was changed or damaged, and is not kept; give the right one with --from")
 
 
 def _size(part: Path) -> int:

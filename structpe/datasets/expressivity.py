@@ -1,7 +1,7 @@
 """Graphs that colour refinement (Weisfeiler, Lehman) cannot distinguish, or hardly: BREC, CSL, EXP.
 
-Graphs have no target, so this is not a :class:`~structpe.datasets.base.Benchmark`: a model is trained for each pair
-and tested statistically, see ``experiments/benchmarks/brec_protocol.py``.
+The graphs of BREC have no target, so it is not a :class:`~structpe.datasets.base.Benchmark`: a model is trained for
+each pair and tested statistically, see ``experiments/benchmarks/brec_protocol.py``.
 """
 
 from __future__ import annotations
@@ -31,16 +31,7 @@ from structpe.objectives.classification import Multiclass
 from structpe.structure import Ids, Structure
 from structpe.transforms.parts import renumbered
 
-__all__ = [
-    "KINDS",
-    "SKIPS",
-    "Pair",
-    "brec_pairs",
-    "circle",
-    "csl",
-    "exp",
-]
-
+__all__ = ["KINDS", "SKIPS", "Pair", "brec_pairs", "circle", "csl", "exp"]
 
 KINDS = {"basic": 60, "regular": 50, "str": 50, "extension": 100, "cfi": 100, "4vtx": 20, "dr": 20}
 """Number of pairs of each kind: basic, simple regular, strongly regular, extension, CFI, 4-vertex condition, distance
@@ -75,10 +66,8 @@ def brec_pairs(folder: Path, *kinds: str) -> list[Pair]:
 def _pairs(file: Path, kind: str) -> list[Pair]:
     texts = array(file).reshape(-1)
     if texts.dtype.kind not in "SU" or len(texts) != 2 * KINDS[kind]:
-        raise ReadError(
-            f"an array of {2 * KINDS[kind]} texts is needed, this one is of {len(texts)} {texts.dtype}; bring back the "
-            "original"
-        ).at(file)
+        wrong = f"an array of {2 * KINDS[kind]} texts is needed, this one is of {len(texts)} {texts.dtype}"
+        raise ReadError(f"{wrong}; bring back the original").at(file)
     with located(file):
         graphs = [graph6(text, f"{kind} {number}") for number, text in enumerate(texts.astype(str).tolist())]
     return [Pair(kind, *pair) for pair in zip(graphs[::2], graphs[1::2], strict=True)]
@@ -139,9 +128,8 @@ def _folds(folder: Path) -> tuple[Split, ...]:
     folds = tuple(Split(*fold) for fold in zip(*parts, strict=True))
     for number, fold in enumerate(folds, 1):
         if not np.array_equal(np.sort(np.concatenate(fold)), np.arange(GRAPHS)):
-            raise ReadError(
-                f"fold {number} does not name each of the graphs 0..{GRAPHS - 1} once; bring back the original"
-            ).at(folder)
+            wrong = f"fold {number} does not name each of the graphs 0..{GRAPHS - 1} once"
+            raise ReadError(f"{wrong}; bring back the original").at(folder)
     return folds
 
 

@@ -1,4 +1,4 @@
-"""Fetching of a data set into its folder, from the network or a local copy: checked, unpacked, resumable."""
+"""Fetch a data set into its folder, from the network or a local copy: checked, unpacked, resumable."""
 
 from __future__ import annotations
 
@@ -25,15 +25,7 @@ from structpe.datasets.trees import MAKERS
 from structpe.errors import listed
 from structpe.system.files import atomic_write, left_in, lock, sweep
 
-__all__ = [
-    "Hooks",
-    "Source",
-    "find",
-    "folder_of",
-    "get",
-    "root",
-]
-
+__all__ = ["Hooks", "Source", "find", "folder_of", "get", "root"]
 
 VARIABLE = "STRUCTPE_DATA"
 
@@ -84,7 +76,8 @@ class Source:
         if not path.exists():
             raise CorpusError("there is no such file or folder; check --from").at(path)
         self.path, self.card = path, card
-        self.files = [path] if path.is_file() else sorted(islice(_below(path), MOST + 1))
+        below = (each for each in path.rglob("*") if each.is_file() and not each.name.startswith("."))
+        self.files = [path] if path.is_file() else sorted(islice(below, MOST + 1))
         if len(self.files) > MOST:
             raise CorpusError(f"the folder holds more than {MOST} files; give the folder of the data itself").at(path)
 
@@ -106,10 +99,8 @@ class Source:
             if size in (None, candidate.stat().st_size) and sha256_of(candidate).sha256 == file.sha256:
                 return candidate
         if named and file.unpack is None:
-            raise CorpusError(
-                f"it has sha256 {sha256_of(named[0]).sha256}, and the card of {self.card.name} says {file.sha256}: "
-                "another version, or damaged; give the right one"
-            ).at(str(named[0]))
+            wrong = f"it has sha256 {sha256_of(named[0]).sha256}, and the card of {self.card.name} says {file.sha256}"
+            raise CorpusError(f"{wrong}: another version, or damaged; give the right one").at(named[0])
         return None
 
     def find_results(self, file: File) -> dict[str, Path] | None:
@@ -126,9 +117,8 @@ class Source:
         tops = {each.parents[depth - 1] for each in self.files if each.match(file.name)}
         if len(tops) > 1:
             listed = ", ".join(str(top) for top in sorted(tops)[:3])
-            raise CorpusError(f"files {file.name} are in several folders, such as {listed}; give one of them").at(
-                self.path
-            )
+            wrong = f"files {file.name} are in several folders, such as {listed}; give one of them"
+            raise CorpusError(wrong).at(self.path)
         return {each.relative_to(top).as_posix(): each for top in tops for each in self.files if each.match(file.name)}
 
     def _is_result(self, file: File) -> bool:
@@ -156,22 +146,13 @@ def _names(file: File) -> list[str]:
     return [file.name, *([end] if end else [])]
 
 
-def _below(folder: Path) -> Iterator[Path]:
-    return (path for path in folder.rglob("*") if path.is_file() and not path.name.startswith("."))
-
-
 UNPACKING = "unpacking"
 """The place whose hidden folder archives are unpacked in."""
-ANY = Download("")
+PLAIN = Download("")
 
 
-def _silent(line: str) -> None:
-    """Ignore a message."""
-
-
-def _blind(name: str) -> Tell:
-    """Ignore the progress of a file."""
-    return lambda done, total: None
+def _ignore(*_: object) -> None:
+    """Ignore a message, or the progress of a file."""
 
 
 @dataclass(frozen=True)
@@ -184,9 +165,9 @@ class Hooks:
         download: number and length of attempts; its ``url`` is not used.
     """
 
-    say: Callable[[str], object] = _silent
-    tell: Callable[[str], Tell] = _blind
-    download: Download = ANY
+    say: Callable[[str], object] = _ignore
+    tell: Callable[[str], Tell] = lambda name: _ignore
+    download: Download = PLAIN
 
 
 def get(
@@ -196,14 +177,14 @@ def get(
     parts: Sequence[str] = (),
     hooks: Hooks | None = None,
 ) -> Corpus:
-    """Fetch what is missing of a data set.
+    """Fetch the missing files of a data set.
 
-    Files that are present and right are kept, so that the next call continues an interrupted one. Processes that fetch
-    the same set wait for each other.
+    Files that are present and right are kept: a second call continues an interrupted one. Processes that fetch the same
+    set wait for each other.
 
     Args:
         name: name of the set.
-        to: folder that contains the folder of the set; by default :func:`.folders.root`.
+        to: folder that contains the folder of the set; by default :func:`root`.
         source: a local copy, a file or a folder, to use instead of the network.
         parts: names of the parts or files to fetch; all by default.
         hooks: callbacks and settings.
@@ -212,26 +193,8 @@ def get(
         ConfigError: the set or a part is unknown.
         CorpusError: a file cannot be fetched, or is not what it should be.
     """
-    card = card_named(name)
-    return _get(card, folder_of(card, to), source, parts, hooks or Hooks())
-
-
-def find(name: str, to: str | Path | None = None) -> Corpus:
-    """Find a data set that was fetched before; neither the network nor a file is read.
-
-    Args:
-        name: name of the set.
-        to: folder that contains the folder of the set, as in :func:`get`.
-
-    Raises:
-        ConfigError: the set is unknown.
-    """
-    card = card_named(name)
-    return Corpus(card, folder_of(card, to))
-
-
-def _get(card: Card, folder: Path, source: str | Path | None, parts: Sequence[str], hooks: Hooks) -> Corpus:
-    wanted = card.chosen(parts)
+    card, hooks = card_named(name), hooks or Hooks()
+    folder, wanted = folder_of(card, to), card.chosen(parts)
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
     with _alone(folder, hooks):
@@ -246,6 +209,20 @@ def _get(card: Card, folder: Path, source: str | Path | None, parts: Sequence[st
     if lacking:
         raise CorpusError(_absent(card, lacking, source, folder))
     return Corpus(card, folder)
+
+
+def find(name: str, to: str | Path | None = None) -> Corpus:
+    """Find a data set that was fetched before; neither the network nor a file is read.
+
+    Args:
+        name: name of the set.
+        to: folder that contains the folder of the set, as in :func:`get`.
+
+    Raises:
+        ConfigError: the set is unknown.
+    """
+    card = card_named(name)
+    return Corpus(card, folder_of(card, to))
 
 
 @contextmanager
@@ -282,7 +259,7 @@ class _Work:
         self.unsaved: dict[str, Seen] = {}
 
     def complete(self, wanted: Sequence[File]) -> list[File]:
-        """Fetch or make what is missing; return the files that are not available."""
+        """Fetch or make the missing files; return those that are not available."""
         missing = [file for file in wanted if not self.there(file)]
         if self.card.maker is not None and missing and self.source is None:
             self.make(self.card.maker)
@@ -324,8 +301,11 @@ class _Work:
         self.hooks.say(f"making {self.card.name}")
         MAKERS[maker](self.folder, self.hooks.tell(self.card.name))
         for file in self.card.files:
-            self._check(file, self.folder / file.name)
-            self.keep({file.name: sha256_of(self.folder / file.name)})
+            seen = sha256_of(self.folder / file.name)
+            if file.sha256 not in (None, seen.sha256):
+                wrong = f"sha256 is {seen.sha256}, and the card says {file.sha256}: another Python wrote it"
+                raise CorpusError(wrong).at(self.folder / file.name)
+            self.keep({file.name: seen})
 
     def fetch(self, file: File) -> bool:
         """Fetch a file and unpack it; return False if it is neither public nor in the local copy."""
@@ -346,9 +326,7 @@ class _Work:
         with writing(place):
             place.parent.mkdir(parents=True, exist_ok=True)
         if file.unpack is not None and place.is_file():  # it is complete, and unpacking was interrupted
-            self._settle(file, place)
-            self._remove(place)
-            return True
+            return self._unpacked(file, place)
         self.hooks.say(f"{file.name}: from {file.url}")
         wanted = replace(self.hooks.download, url=str(file.url), sha256=file.sha256, bytes=file.bytes)
         try:
@@ -360,14 +338,16 @@ class _Work:
         if file.unpack is None:
             self.keep({file.name: seen})
         else:
-            self._settle(file, place)
-            self._remove(place)
+            self._unpacked(file, place)
         self.save()
         return True
 
-    def _remove(self, place: Path) -> None:
+    def _unpacked(self, file: File, place: Path) -> bool:
+        """Unpack a downloaded file and remove it."""
+        self._settle(file, place)
         with writing(place):
             place.unlink()
+        return True
 
     def _copy(self, file: File, found: Mapping[str, Path]) -> bool:
         for name, given in found.items():
@@ -414,16 +394,9 @@ class _Work:
             return True
         others = {each for other in self.card.files if other is not file for each in (other.name, *other.results)}
         if name in self.known or any(name == each or name.startswith(f"{each}.part") for each in others):
-            raise CorpusError(
-                f"the archive is refused: it holds {name!r}, which is another file of the set; do not trust its source"
-            ).at(given)
+            wrong = f"the archive is refused: it holds {name!r}, which is another file of the set"
+            raise CorpusError(f"{wrong}; do not trust its source").at(given)
         return bool(file.into)
-
-    def _check(self, file: File, place: Path) -> None:
-        if file.sha256 is not None and sha256_of(place).sha256 != file.sha256:
-            raise CorpusError(
-                f"sha256 is {sha256_of(place).sha256}, and the card says {file.sha256}: another Python wrote it"
-            ).at(place)
 
 
 def _copied(given: Path, place: Path) -> Seen:
@@ -447,7 +420,7 @@ def _as_npz(given: Path, place: Path) -> None:
 
 
 def _absent(card: Card, lacking: Sequence[File], source: str | Path | None, folder: Path) -> str:
-    """The error for missing files: which they are, and what to do."""
+    """The error for missing files: their names, and the remedy."""
     names = listed((file.name for file in lacking), 5)
     if source is not None:
         return f"{source} lacks files of {card.name}: {names}. Give the folder that holds them"

@@ -20,18 +20,15 @@ from structpe.objectives.classification import Multiclass
 from structpe.objectives.link import Link
 from structpe.structure import Ids, Structure
 
-__all__ = [
-    "knowledge_graph",
-    "tu",
-]
+__all__ = ["knowledge_graph", "tu"]
 
 
 @benchmark("knowledge-graph")
 def knowledge_graph(folder: Path, columns: str = "hrt", metric: str = "mrr") -> Benchmark:
     """A knowledge graph, published or your own: which entity completes a triple; filtered ranks.
 
-    The graph has the entities of all three files, and as edges the training triples. Each entity is a category, so that
-    it has a learned vector. An entity without a training triple keeps its initial vector (WN18RR has such entities).
+    The graph has the entities of all three files, and as edges the training triples. Each entity is a category and has
+    a learned vector. An entity without a training triple keeps its initial vector (WN18RR has such entities).
 
     Args:
         folder: where ``train.txt``, ``valid.txt`` and ``test.txt`` are, a triple per line, separated by tabs.
@@ -78,9 +75,8 @@ def _check(facts: Sequence[tuple[str, str, str]], found: Ids, split: Split) -> N
     parts = [np.unique(number.reshape(-1)[numbers]) for numbers in split]
     seen, times = np.unique(np.concatenate(parts), return_counts=True)
     if len(twice := seen[times > 1]):
-        raise ConfigError(
-            f"the triple {facts[first[twice[0]]]} is in two of the files, and {len(twice) - 1} others; keep each in one"
-        )
+        wrong = f"the triple {facts[first[twice[0]]]} is in two of the files, and {len(twice) - 1} others"
+        raise ConfigError(f"{wrong}; keep each in one")
 
 
 FOLDS = 10
@@ -166,9 +162,8 @@ def _graph(file: Path, rows: Iterator[tuple[int, list[int]]], size: int, target:
         ends.extend((node, other) if node < other else (other, node) for other in row[2:])
     # Both ends of an edge list it.
     if alone := [edge for edge, times in Counter(ends).items() if times != 2 - (edge[0] == edge[1])]:
-        raise _error(
-            file, place, f"the edge {alone[0][0]} - {alone[0][1]} is not listed once in the lines of both its ends"
-        )
+        wrong = f"the edge {alone[0][0]} - {alone[0][1]} is not listed once in the lines of both its ends"
+        raise _error(file, place, wrong)
     return _Graph(target, np.array(tags, dtype=np.int64), np.array(sorted(set(ends)), dtype=np.int64).reshape(-1, 2))
 
 
@@ -192,9 +187,8 @@ def _folds(folder: Path, count: int) -> tuple[Split, ...]:
     for k, (train, test) in enumerate(zip(trained, tested, strict=True)):
         valid = tested[(k + 1) % FOLDS]
         if np.intersect1d(train, test).size or np.setdiff1d(valid, train).size:
-            raise ReadError(
-                f"fold {k + 1} trains on what it tests, or lacks what the next fold tests; bring back the original"
-            ).at(folder)
+            wrong = f"fold {k + 1} trains on graphs that it tests, or lacks graphs that the next fold tests"
+            raise ReadError(f"{wrong}; bring back the original").at(folder)
         if len(train) + len(test) != count:
             named = f"fold {k + 1} names {len(train) + len(test)} of {count} graphs; it must name each once"
             raise ReadError(f"{named}; bring back the original").at(folder)

@@ -41,16 +41,7 @@ from structpe.plain import from_json
 from structpe.registry import unknown
 from structpe.structure import Structure
 
-__all__ = [
-    "label",
-    "molhiv_rebuilt",
-    "number",
-    "peptides_func",
-    "scaffold_split",
-    "skipped",
-    "smiles",
-    "zinc_stand_in",
-]
+__all__ = ["label", "molhiv_rebuilt", "number", "peptides_func", "scaffold_split", "skipped", "smiles", "zinc_stand_in"]
 
 
 def number(cells: Mapping[str, Any], column: str, where: str) -> float:
@@ -72,10 +63,8 @@ def number(cells: Mapping[str, Any], column: str, where: str) -> float:
     except ValueError:
         value = math.inf
     if text and not abs(value) <= float(np.finfo(np.float32).max):
-        raise ReadError(
-            f"{shown(text)} in column {shown(column)} is not a finite number; correct it, or leave the cell empty if "
-            "it is not known"
-        ).at(where)
+        wrong = f"{shown(text)} in column {shown(column)} is not a finite number"
+        raise ReadError(f"{wrong}; correct it, or leave the cell empty if it is not known").at(where)
     return value
 
 
@@ -96,7 +85,7 @@ def skipped(reading: Reading) -> str:
 
 
 LARGEST = 600
-"""Atoms in rings, between them and next to them, of which RDKit finds the scaffold within a second or so."""
+"""Atoms in rings, between them and next to them: of so many, RDKit finds the scaffold in about a second."""
 
 
 def scaffold_split(smiles: Sequence[str], strict: bool = True, shares: tuple[float, float] = (0.8, 0.1)) -> Split:
@@ -221,10 +210,9 @@ def molhiv_rebuilt(folder: Path) -> Benchmark:
     numbers = Split(*(indices(file, len(reading), "rows") for file in files))
     named = np.sort(np.concatenate(numbers))
     if not np.array_equal(named, np.arange(len(reading))):
-        raise ReadError(
-            f"the three .idx files name {len(named)} rows ({len(np.unique(named))} of them different) of the "
-            f"{len(reading)} in hiv.csv; they must name each once; give files that belong together"
-        ).at(folder)
+        rows_named = f"{len(named)} rows ({len(np.unique(named))} of them different) of the {len(reading)} in hiv.csv"
+        wrong = f"the three .idx files name {rows_named}; they must name each once"
+        raise ReadError(f"{wrong}; give files that belong together").at(folder)
     note = "made from MoleculeNet's table and OGB's split; features by the installed version of RDKit"
     return _benchmark("ogbg-molhiv (rebuilt)", "hiv", column, reading, numbers, note)
 
@@ -255,13 +243,13 @@ for _name in TABLES:
 
 def _benchmark(title: str, name: str, column: str, reading: Reading, split: Split, note: str) -> Benchmark:
     table = TABLES[name]
-    columns = table.labels or _other_columns(reading[0].metadata, table)
+    others = ("smiles", *table.smiles, *table.others)
+    columns = table.labels or tuple(column for column in reading[0].metadata if column not in others)
     of, metric = (number, "rmse") if table.objective is Regression else (label, "rocauc")
-    targets = [[of(item.metadata, label, item.structure.name) for label in columns] for item in reading]
     return Benchmark(
         name=title,
         graphs=reading.structures,
-        targets=np.array(targets, dtype=np.float32),
+        targets=_numbers(of, reading, columns)[0],
         splits=(split,),
         nodes=Categories(ATOM_CATEGORIES),
         edges=Categories(BOND_CATEGORIES),
@@ -289,10 +277,6 @@ def _reading(folder: Path, name: str, skip: bool) -> tuple[Reading, str]:
 def _options(name: str, column: str) -> dict[str, Any]:
     """Options of the reader."""
     return {"column": column, "features": "ogb", "strict": TABLES[name].strict}
-
-
-def _other_columns(cells: Mapping[str, str], table: Table) -> tuple[str, ...]:
-    return tuple(column for column in cells if column not in ("smiles", *table.smiles, *table.others))
 
 
 DRAWN = ("random", "scaffold")
@@ -347,7 +331,7 @@ def smiles(
         name=Path(file).stem,
         graphs=[item.structure for item in items],
         targets=values,
-        splits=(_split_by(items, split, column, shares, seed, (table, strict)),),
+        splits=(_split_by(items, split, column, shares, seed, table, strict),),
         nodes=Categories(ATOM_CATEGORIES),
         edges=Categories(BOND_CATEGORIES),
         objective=replace(predicted, outputs=len(names)),
@@ -396,9 +380,8 @@ READ: dict[str, Callable[[Sequence[Item], Sequence[str]], Values]] = {
 
 
 def _split_by(
-    items: Sequence[Item], split: str, column: str, shares: Sequence[float], seed: int, of: tuple[str, bool]
+    items: Sequence[Item], split: str, column: str, shares: Sequence[float], seed: int, table: str, strict: bool
 ) -> Split:
-    table, strict = of
     if split == "scaffold":
         texts = [str(item.metadata[column]).strip() for item in items]
         return scaffold_split(texts, strict, (shares[0], shares[1]))
@@ -416,9 +399,8 @@ def _part(items: Sequence[Item], column: str, part: str) -> NDArray[np.int64]:
     for number, item in enumerate(items):
         said = str(item.metadata[column]).strip()
         if said not in Split._fields:
-            raise ReadError(
-                f"{shown(said)} in column {column!r} is not a part of a split; give train, valid or test"
-            ).at(item.structure.name)
+            wrong = f"{shown(said)} in column {column!r} is not a part of a split; give train, valid or test"
+            raise ReadError(wrong).at(item.structure.name)
         if said == part:
             chosen.append(number)
     return np.array(chosen, dtype=np.int64)
@@ -469,9 +451,8 @@ def _rows(file: Path) -> Iterator[tuple[int, dict[str, str]]]:
                 raise ReadError(f"there is no column {lacking[0]!r}; the file has {known}").at(file)
             for row in rows:
                 if None in row or None in row.values():
-                    raise ReadError("the row has another number of cells than the header").at(
-                        file, f"line {rows.line_num}"
-                    )
+                    wrong = "the row has another number of cells than the header"
+                    raise ReadError(wrong).at(file, f"line {rows.line_num}")
                 yield rows.line_num, row
     except (OSError, EOFError, zlib.error, csv.Error, UnicodeDecodeError) as error:
         raise ReadError(f"not a compressed table ({error}); bring back the original").at(file) from None

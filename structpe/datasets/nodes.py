@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -21,12 +21,7 @@ from structpe.errors import ConfigError, ReadError, listed
 from structpe.objectives.classification import Binary, Multiclass
 from structpe.structure import Ids, Structure
 
-__all__ = [
-    "CITATIONS",
-    "PUBLISHED",
-    "npz",
-]
-
+__all__ = ["CITATIONS", "PUBLISHED", "npz"]
 
 EACH, VALID, TEST = 20, 500, 1000
 
@@ -81,9 +76,9 @@ def _planetoid(folder: Path, name: str, title: str, normalise: bool, drawn: int 
         features = features / np.where(sums, sums, 1)
     subjects = np.where(classes.any(axis=1), classes.argmax(axis=1), -1)
     public = Split(np.arange(trained), np.arange(trained, trained + VALID), np.sort(tested))
-    split, said = (
-        (public, "the public split") if drawn is None else (_drawn(subjects, drawn), f"split drawn with {drawn}")
-    )
+    split, said = (public, "the public split")
+    if drawn is not None:
+        split, said = _drawn(subjects, drawn), f"split drawn with {drawn}"
     return Benchmark(
         name=title,
         graphs=[Structure(("",) * size, edges, directed=False, features={"x": features}, name=title)],
@@ -112,10 +107,9 @@ def _drawn(subjects: Ids, seed: int) -> Split:
     each = [shuffled(np.flatnonzero(subjects == subject)) for subject in range(subjects.max() + 1)]
     rest = shuffled(np.concatenate([papers[EACH:] for papers in each]))
     if min(map(len, each)) < EACH or len(rest) < VALID + TEST:
-        raise ConfigError(
-            f"a drawn split takes {EACH} papers of each subject, then {VALID} and {TEST}; there are "
-            f"{listed(len(papers) for papers in each)} of the subjects; leave out drawn, for the public split"
-        )
+        there = listed(len(papers) for papers in each)
+        wrong = f"a drawn split takes {EACH} papers of each subject, then {VALID} and {TEST}; there are {there}"
+        raise ConfigError(f"{wrong} of the subjects; leave out drawn, for the public split")
     return Split(np.concatenate([papers[:EACH] for papers in each]), rest[:VALID], rest[VALID : VALID + TEST])
 
 
@@ -160,10 +154,9 @@ def _trained(file: Path, known: NDArray[Any]) -> int:
 def _placed(first: NDArray[Any], tested: NDArray[Any], numbers: Ids, size: int, file: Path) -> NDArray[Any]:
     """Rows of the first papers and, by their numbers, of the tested papers: (size, k), 0 for papers without a row."""
     if tested.shape != (len(numbers), first.shape[1]) or len(first) > numbers.min():
-        raise ReadError(
-            f"rows of shape {tested.shape} after {first.shape} do not fit {len(numbers)} tested papers from number "
-            f"{numbers.min()} on; bring back the original"
-        ).at(file)
+        tests = f"{len(numbers)} tested papers from number {numbers.min()} on"
+        wrong = f"rows of shape {tested.shape} after {first.shape} do not fit {tests}"
+        raise ReadError(f"{wrong}; bring back the original").at(file)
     rows = np.zeros((size, first.shape[1]), dtype=first.dtype)
     rows[: len(first)], rows[numbers] = first, tested
     return rows
@@ -172,38 +165,27 @@ def _placed(first: NDArray[Any], tested: NDArray[Any], numbers: Ids, size: int, 
 ARRAYS = ("node_features", "node_labels", "edges", "train_masks", "val_masks", "test_masks")
 
 
-class Graph(NamedTuple):
-    """A published graph: its number of classes and its description."""
-
-    classes: int
-    doc: str
-
-
 PUBLISHED = {
-    "roman-empire": Graph(18, "Roman-empire: the syntactic role of each word of an article; dependencies are edges"),
-    "amazon-ratings": Graph(5, "Amazon-ratings: ratings of products; edges join products that are bought together"),
-    "minesweeper": Graph(
-        2, "Minesweeper: which cells of a 100 x 100 grid are mines, from the visible half of the cells"
-    ),
-    "tolokers": Graph(
-        2, "Tolokers: which workers of a crowdsourcing platform were banned; edges join workers of one task"
-    ),
-    "questions": Graph(2, "Questions: which users of a forum stay active; edges join users who answered each other"),
-    "actor": Graph(5, "Actor: five classes of actors by words of their pages; edges join actors named on one page"),
-    "chameleon-filtered": Graph(5, "Chameleon without duplicates: five classes of pages by traffic; links are edges"),
-    "squirrel-filtered": Graph(5, "Squirrel without duplicates: five classes of pages by traffic; links are edges"),
+    "roman-empire": (18, "Roman-empire: the syntactic role of each word of an article; dependencies are edges"),
+    "amazon-ratings": (5, "Amazon-ratings: ratings of products; edges join products that are bought together"),
+    "minesweeper": (2, "Minesweeper: which cells of a 100 x 100 grid are mines, from the visible half of the cells"),
+    "tolokers": (2, "Tolokers: which workers of a crowdsourcing platform were banned; edges join workers of one task"),
+    "questions": (2, "Questions: which users of a forum stay active; edges join users who answered each other"),
+    "actor": (5, "Actor: five classes of actors by words of their pages; edges join actors named on one page"),
+    "chameleon-filtered": (5, "Chameleon without duplicates: five classes of pages by traffic; links are edges"),
+    "squirrel-filtered": (5, "Squirrel without duplicates: five classes of pages by traffic; links are edges"),
 }
-"""Graphs of Platonov et al.; actor has the splits of Pei et al. (2020)."""
+"""Number of classes and description of each graph of Platonov et al.; actor has the splits of Pei et al. (2020)."""
 
 
 def published(name: str) -> Callable[..., Benchmark]:
     """Make the loader of one of :data:`PUBLISHED`."""
-    graph, file = PUBLISHED[name], f"{name.replace('-', '_')}.npz"
+    (classes, doc), file = PUBLISHED[name], f"{name.replace('-', '_')}.npz"
 
     def load(folder: Path) -> Benchmark:
-        return _benchmark(folder / file, name, graph.classes)
+        return _benchmark(folder / file, name, classes)
 
-    load.__doc__ = f"""{graph.doc}; ten splits.
+    load.__doc__ = f"""{doc}; ten splits.
 
     File: ``{file}`` of Platonov et al.
     """
@@ -254,7 +236,8 @@ def _read(file: Path, classes: int | None) -> tuple[Structure, Ids, tuple[Split,
     splits = tuple(Split(*map(np.flatnonzero, split)) for split in zip(*masks, strict=True))
     graph = Structure(
         ("",) * len(labels),
-        _once(edges),
+        # The authors' code uses each edge once in both directions.
+        np.unique(np.sort(edges.astype(np.int64), axis=1), axis=0),
         directed=False,
         features={"x": features.astype(np.float32)},
         name=file.name,
@@ -263,7 +246,7 @@ def _read(file: Path, classes: int | None) -> tuple[Structure, Ids, tuple[Split,
 
 
 def _nodes_problem(features: NDArray[Any], labels: NDArray[Any], classes: int | None) -> str:
-    """What is wrong with features and labels; empty if they are valid."""
+    """The problem of features and labels; empty if they are valid."""
     if labels.ndim != 1 or labels.dtype.kind not in "iu" or not len(labels):
         return f"node_labels have shape {labels.shape} and dtype {labels.dtype}; an integer for each node is needed"
     if features.ndim != 2 or len(features) != len(labels):
@@ -299,9 +282,3 @@ def _masks_problem(masks: list[NDArray[Any]], size: int) -> str:
         if (twice := np.flatnonzero(np.sum(parts, axis=0) > 1)).size:
             return f"the masks of split {split} overlap, at node {twice[0]} and {len(twice) - 1} others"
     return ""
-
-
-def _once(edges: NDArray[Any]) -> Ids:
-    """Remove directions and repetitions of edges; the authors' code uses each edge once in both directions."""
-    ends: Ids = np.unique(np.sort(edges.astype(np.int64), axis=1), axis=0)
-    return ends

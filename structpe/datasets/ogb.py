@@ -67,7 +67,6 @@ __all__ = [
     "structures",
 ]
 
-
 AGAIN = "it was not run; delete the file and fetch or make it again (files under 'processed' are made from 'raw')"
 
 
@@ -207,7 +206,7 @@ def official(kind: Kind, name: str, folder: Path, download: bool = False) -> Raw
     package = _imported(f"ogb.{kind}proppred")
     import pandas
 
-    master = pandas.read_csv(_folder(package) / "master.csv", index_col=0, keep_default_na=False)
+    master = pandas.read_csv(Path(str(package.__file__)).parent / "master.csv", index_col=0, keep_default_na=False)
     meta = {key: master[name][key] for key in master.index}
     place = folder / name.replace("-", "_")
     if not _there(place, meta):
@@ -215,10 +214,8 @@ def official(kind: Kind, name: str, folder: Path, download: bool = False) -> Raw
         if not download:
             raise ReadError(f"{what}; give download=True, or {_by_hand(place, meta)}").at(place)
     elif not (place / f"RELEASE_v{meta['version']}.txt").is_file():
-        raise ReadError(
-            f"this is not version {meta['version']} of {name} (no file RELEASE_v{meta['version']}.txt); "
-            f"{_by_hand(place, meta)}"
-        ).at(place)
+        wrong = f"this is not version {meta['version']} of {name} (no file RELEASE_v{meta['version']}.txt)"
+        raise ReadError(f"{wrong}; {_by_hand(place, meta)}").at(place)
     return _read(kind, name, place, meta, {"root": str(folder)})
 
 
@@ -236,15 +233,11 @@ def own(kind: Kind, folder: Path) -> Raw:
         raise ReadError(f"{what}; make it by DatasetSaver.get_meta_dict()").at(str(folder / "meta_dict.pt"))
     place = folder / str(meta["download_name"])
     if meta.get("is hetero") == "True":
-        raise ConfigError("the graph has nodes of several types, which OGB keeps apart; give a homogeneous one").at(
-            folder
-        )
+        raise ConfigError("the graph has nodes of several types; give a homogeneous one").at(folder)
     labels = place / "raw" / f"{kind}-label.npz"
     if not _there(place, meta) or not labels.is_file():
-        raise ReadError(
-            f"raw/data.npz or raw/{labels.name} is missing; unpack {place.name}.zip into this folder, and make sure "
-            f"that it is a data set to predict {kind}s of"
-        ).at(place)
+        wrong = f"raw/data.npz or raw/{labels.name} is missing; unpack {place.name}.zip into this folder"
+        raise ReadError(f"{wrong}, and check that it is a data set for the prediction of {kind}s").at(place)
     return _read(kind, f"ogb{kind[0]}-{place.name}", place, meta, {"meta_dict": {**meta, "dir_path": str(place)}})
 
 
@@ -272,19 +265,16 @@ def _there(place: Path, meta: Mapping[str, Any]) -> bool:
 
 
 def _by_hand(place: Path, meta: Mapping[str, Any]) -> str:
-    return (
-        f"fetch {meta['url']}, unpack it in {place.parent}, and call the unpacked folder "
-        f"{meta['download_name']!r} {place.name!r}"
-    )
+    renamed = f"rename the unpacked folder {meta['download_name']!r} to {place.name!r}"
+    return f"fetch {meta['url']}, unpack it in {place.parent}, and {renamed}"
 
 
 @contextmanager
 def safe_loaders() -> Iterator[None]:
     """Context in which the loaders of ``ogb`` (its own and those for PyTorch Geometric) run nothing that a file names.
 
-    Files are read by :func:`structpe.datasets.ogb.load`, and written atomically. A question is an error,
-    except whether to download more than a gigabyte, which ``download=True`` has answered. Only the progress of a
-    download is printed.
+    Files are read by :func:`load`, and written atomically. A question is an error, except whether to download more than
+    a gigabyte, which ``download=True`` has answered. Only the progress of a download is printed.
     """
     stand_ins: dict[str, Any] = {
         "torch": SimpleNamespace(**{**vars(torch), "load": load, "save": save}),
@@ -323,10 +313,6 @@ def _imported(name: str) -> ModuleType:
         if sys.modules.get("outdated", before) is None:
             del sys.modules["outdated"]
         sys.modules.update(before)
-
-
-def _folder(package: ModuleType) -> Path:
-    return Path(str(package.__file__)).parent
 
 
 AnyArray = NDArray[Any]
@@ -389,8 +375,8 @@ def _objective_and_targets(level: Kind, raw: Raw) -> tuple[Objective, AnyArray]:
         if int(tasks) != 1:
             raise ConfigError(f"{tasks} tasks with classes are not supported; one is").at(raw.name)
         if (known != np.floor(known)).any():
-            told = "the classes are not all whole numbers; give 0, 1, ..., or NaN where none is known"
-            raise ReadError(told).at(raw.name)
+            wrong = "the classes are not all whole numbers; give 0, 1, ..., or NaN if unknown"
+            raise ReadError(wrong).at(raw.name)
         return objective(level, int(classes), name), np.where(np.isnan(labels), -1, labels).astype(np.int64)[:, 0]
     if objective is Multilabel and not np.isin(known, (0, 1)).all():
         raise ReadError(f"the labels are from {known.min()} to {known.max()}; 0, 1 or NaN are needed").at(raw.name)
@@ -419,7 +405,7 @@ def structures(raw: Raw, labels: Labels, relations: Relations) -> list[Structure
     else:
         once = _first_ways(graphs)
     return [
-        _structure(graph, once is None, keep, (labels, relations), f"{raw.name}:{number}")
+        _structure(graph, once is None, keep, labels, relations, f"{raw.name}:{number}")
         for number, (graph, keep) in enumerate(zip(graphs, once or [slice(None)] * len(graphs), strict=True))
     ]
 
@@ -449,20 +435,13 @@ def _checked(graph: Any, name: str) -> Mapping[str, Any]:
 
 
 def _structure(
-    graph: Mapping[str, Any], directed: bool, keep: Any, named: tuple[Labels, Relations], name: str
+    graph: Mapping[str, Any], directed: bool, keep: Any, labels: Labels, relations: Relations, name: str
 ) -> Structure:
     x, edge_x, size = graph.get("node_feat"), graph.get("edge_feat"), int(graph["num_nodes"])
     edge_x = None if edge_x is None else edge_x[keep]
     features = {key: value for key, value in (("x", x), ("edge_x", edge_x)) if value is not None}
-    labels, relations = named
-    return Structure(
-        labels(x, size),
-        graph["edge_index"].T[keep],
-        relations(edge_x),
-        directed=directed,
-        features=features,
-        name=name,
-    )
+    ends = graph["edge_index"].T[keep]
+    return Structure(labels(x, size), ends, relations(edge_x), directed=directed, features=features, name=name)
 
 
 def _first_ways(graphs: Sequence[Mapping[str, Any]]) -> list[NDArray[np.bool_]] | None:
@@ -613,9 +592,6 @@ def ogb_graph(folder: Path) -> Benchmark:
     return benchmark_of("graph", own("graph", folder))
 
 
-# A category out of range gets the last label here, and an error when the benchmark is checked.
-
-
 def _symbols(x: NDArray[Any] | None, size: int) -> tuple[str, ...]:
     return numbered(x, size) if x is None else _named(SYMBOLS, x)
 
@@ -625,6 +601,7 @@ def _bonds(edge_x: NDArray[Any] | None) -> tuple[str, ...]:
 
 
 def _named(names: tuple[str, ...], features: NDArray[Any]) -> tuple[str, ...]:
+    # A category out of range gets the last name here, and an error when the benchmark is checked.
     return tuple(names[number] for number in features[:, 0].astype(np.int64).clip(0, len(names) - 1).tolist())
 
 

@@ -1,14 +1,12 @@
 """Pickled arrays of NumPy and SciPy, also by Python 2, read without running anything that a file names.
 
-A pickle may name any function and call it. Here each reader maps the few names that its files need to safe classes; all
-other names are refused. The names of NumPy are mapped to stand-ins that make arrays of booleans, integers and floats
-only, because NumPy's own functions trust the dtype that a file describes.
+A pickle is a program, which may name any function and call it. :data:`STANDS_FOR` maps the few names that such files
+need to safe classes; all other names are refused. The names of NumPy are mapped to stand-ins that make arrays of
+booleans, integers and floats only, because NumPy's own functions trust the dtype that a file describes.
 
-A pickle is a program. Seven bytes can make a memo of gigabytes, or claim a string of gigabytes; a few hundred bytes can
-nest tuples whose hash takes years. Here every operation is traced without being executed, by the stack effects that
-Python's ``pickletools`` documents.
-
-:data:`STANDS_FOR` maps the few names that such files need to safe classes; all other names are refused.
+Harmless names are not enough: seven bytes can make a memo of gigabytes, or claim a string of gigabytes; a few hundred
+bytes can nest tuples whose hash takes years. So every operation is first traced without being executed, by the stack
+effects that Python's ``pickletools`` documents.
 """
 
 from __future__ import annotations
@@ -80,9 +78,8 @@ class Type:
 
     def __init__(self, code: object, *_: object) -> None:
         if not isinstance(code, str) or not re.fullmatch(r"b1|[iu][1248]|f[248]", code):
-            shown = (
-                repr(code)[:80] if isinstance(code, (str, bytes, int)) or code is None else f"a {type(code).__name__}"
-            )
+            plain = isinstance(code, (str, bytes, int)) or code is None  # any other object may have a harmful repr
+            shown = repr(code)[:80] if plain else f"a {type(code).__name__}"
             raise Refused(f"the file holds values of dtype {shown}, numbers are needed")
         self.code, self.order = code, "="
 
@@ -153,7 +150,10 @@ class _Operation(NamedTuple):
 
 
 class _Value:
-    """A container: its number of values, its depth, and whether it is part of another container."""
+    """A container: its number of values, its depth, and whether it is part of another container.
+
+    On the traced stack an integer stands for any other value, by its size in bytes.
+    """
 
     __slots__ = ("depth", "size", "used")
 
@@ -232,7 +232,9 @@ class _Following:
                 index = len(memo) if kind == "next" else int.from_bytes(pickled[at + 1 : at + width], "little")
                 if kind == "get":
                     stack.append(memo[index])
-                elif index > at:
+                elif (
+                    index > at
+                ):  # each entry of the memo takes a byte at least; the C unpickler allocates up to the index
                     raise Refused(f"the file has {at} bytes up to here, and refers to value number {index}")
                 else:
                     memo[index] = stack[-1]
@@ -255,13 +257,12 @@ class _Following:
         elif operation.gives:
             taken = self._to_mark() if operation.marked else []
             taken += self._pop(operation.takes)
-            self.stack.append(
-                self._made(taken) if operation.takes or operation.marked or not argument[1] else argument[1]
-            )
+            whole = argument[1] and not operation.takes and not operation.marked  # such as a string: it is its argument
+            self.stack.append(argument[1] if whole else self._made(taken))
         return True
 
     def _argument(self, length: int) -> tuple[int, int]:
-        """Start and size of the argument of an operation; move behind it."""
+        """Start and size of the argument of an operation; move past it."""
         begin = self.at
         if length >= 0:
             size = length
@@ -307,7 +308,7 @@ class _Following:
         into = self.stack[-1]
         if into is MARK or isinstance(into, int):
             raise _End
-        if into.used and not free:  # its container was counted without these values
+        if into.used and not free:  # the container that holds it was counted without these values
             raise Refused("the file changes a value that it has used already")
         self._fill(into, parts)
 

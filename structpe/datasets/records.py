@@ -1,4 +1,4 @@
-"""The record of a data folder: the checksums of its files when they were fetched; and its comparison with the card.
+"""The record of a data folder, with the checksums of its files when they were fetched; and checks against the card.
 
 If a card has no checksum, the first fetch is trusted, and later contents are compared with its record.
 """
@@ -18,16 +18,7 @@ from structpe.errors import MissingExtra, StructPEError
 from structpe.plain import from_json
 from structpe.system.files import atomic_text
 
-__all__ = [
-    "Report",
-    "State",
-    "checked",
-    "record",
-    "recorded",
-    "results",
-    "verify",
-]
-
+__all__ = ["Report", "State", "checked", "record", "recorded", "results", "verify"]
 
 NAME = ".structpe.json"
 
@@ -110,17 +101,14 @@ def _state(file: File, folder: Path, name: str, known: Mapping[str, Seen], tell:
     except OSError as error:
         raise CorpusError(f"cannot be read: {error.strerror}; check its permissions").at(place) from None
     if file.sha256 is not None and file.unpack is None:
-        good = seen.sha256 == file.sha256
-        return State(name, "ok" if good else "changed", "" if good else _differs(seen, "the card says", file.sha256))
-    if name in known:
-        good = seen.sha256 == known[name].sha256
-        detail = seen.sha256 if good else _differs(seen, "first seen was", known[name].sha256)
-        return State(name, "as first seen" if good else "changed", detail)
-    return State(name, "not checked", seen.sha256)
-
-
-def _differs(seen: Seen, by: str, expected: str) -> str:
-    return f"sha256 {seen.sha256}, {by} {expected}"
+        if seen.sha256 == file.sha256:
+            return State(name, "ok")
+        return State(name, "changed", f"sha256 {seen.sha256}, the card says {file.sha256}")
+    if name not in known:
+        return State(name, "not checked", seen.sha256)
+    if seen.sha256 == known[name].sha256:
+        return State(name, "as first seen", seen.sha256)
+    return State(name, "changed", f"sha256 {seen.sha256}, first seen was {known[name].sha256}")
 
 
 PARTS = {"train": "train", "valid": "valid", "dev": "valid", "test": "test"}
@@ -165,28 +153,19 @@ def verify(
     if corpus.folder.is_file():
         raise CorpusError("this is a file; give the folder that the set is in").at(corpus.folder)
     if not corpus.folder.is_dir():
-        raise CorpusError(f"there is no such folder; fetch the set: structpe data get {corpus.card.name}").at(
-            corpus.folder
-        )
+        wrong = f"there is no such folder; fetch the set: structpe data get {corpus.card.name}"
+        raise CorpusError(wrong).at(corpus.folder)
     known = recorded(corpus.folder)
-    wanted = corpus.card.chosen(parts)
-    begun = {file.part for file in corpus.card.files if _is_begun(file, corpus.folder)}
-    states = [
-        state
-        for file in wanted
-        for state in checked(
-            file,
-            corpus.folder,
-            known,
-            tell(file.name) if tell is not None else None,
-            bool(parts) or (not known and (file.part in begun or not begun)),
-        )
-    ]
+    begun = {
+        file.part
+        for file in corpus.card.files
+        if any((corpus.folder / name).is_file() for name in results(file, corpus.folder))
+    }
+    states: list[State] = []
+    for file in corpus.card.chosen(parts):
+        wanted = bool(parts) or (not known and (file.part in begun or not begun))
+        states += checked(file, corpus.folder, known, tell(file.name) if tell is not None else None, wanted)
     return Report(corpus, tuple(states), tuple(_counted(corpus, parts, states)) if read else ())
-
-
-def _is_begun(file: File, folder: Path) -> bool:
-    return any((folder / name).is_file() for name in results(file, folder))
 
 
 def _counted(corpus: Corpus, parts: tuple[str, ...], files: Sequence[State]) -> Iterator[State]:
@@ -194,7 +173,8 @@ def _counted(corpus: Corpus, parts: tuple[str, ...], files: Sequence[State]) -> 
     loaded: dict[str, int] = {}
     unfetched = [state.name for state in files if state.word == "not fetched"]
     for name, split in corpus.card.splits.items():
-        if parts and split.file and not any(_wanted(corpus, each, parts) for each in split.file):
+        chosen = [result for file in corpus.card.chosen(parts) for result in file.results]
+        if parts and split.file and not any(_is(result, each) for each in split.file for result in chosen):
             continue
         lacking = [each for each in unfetched if not split.file or any(_is(each, name) for name in split.file)]
         if lacking:
@@ -214,10 +194,6 @@ def _counted(corpus: Corpus, parts: tuple[str, ...], files: Sequence[State]) -> 
             yield _count(name, found, split.items)
 
 
-def _wanted(corpus: Corpus, name: str, parts: tuple[str, ...]) -> bool:
-    return any(_is(result, name) for file in corpus.card.chosen(parts) for result in file.results)
-
-
 def _is(result: str, name: str) -> bool:
     return result == name or PurePosixPath(result).match(name)
 
@@ -225,8 +201,9 @@ def _is(result: str, name: str) -> bool:
 def _count(name: str, found: int, expected: int | None) -> State:
     if expected is None:
         return State(name, "not checked", f"{found} items, the card does not say how many")
-    good = found == expected
-    return State(name, "ok" if good else "changed", f"{found} items" + ("" if good else f", the card says {expected}"))
+    if found == expected:
+        return State(name, "ok", f"{found} items")
+    return State(name, "changed", f"{found} items, the card says {expected}")
 
 
 def _of_benchmark(corpus: Corpus) -> dict[str, int]:

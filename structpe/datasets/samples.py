@@ -14,16 +14,16 @@ __all__ = ["sample", "write_samples"]
 
 PACKAGE = Path(__file__).parents[1]
 PLACES = (PACKAGE / "samples", PACKAGE.parent / "datasets")
-"""Where they are in an installed wheel, and in a checkout."""
+"""The folders of samples in an installed wheel, and in a checkout."""
 EXAMPLES = (PACKAGE / "samples" / "examples", PACKAGE.parent / "examples")
-"""Likewise for the configurations that read them."""
+"""The folders of configurations that read them, likewise."""
 
 
 def sample(name: str) -> Path:
     """Path of a sample or of a file in it, such as ``amr_sample/test.txt``.
 
-    The samples are ``amr_sample``, ``kg_sample``, ``trees_sample``, ``molecules_sample`` and ``diameters_sample``: for
-    first steps and tests, not benchmarks.
+    The samples are ``amr_sample``, ``kg_sample``, ``trees_sample``, ``molecules_sample`` and ``diameters_sample``. They
+    are for first steps and tests, and are not benchmarks.
 
     Raises:
         CorpusError: there is no such sample.
@@ -39,12 +39,12 @@ def write_samples(folder: Path) -> list[Path]:
     """Write the samples to ``folder/datasets`` and the example configurations to ``folder/examples``.
 
     Raises:
-        CorpusError: one of these folders is there already.
+        CorpusError: one of these folders exists.
     """
     parts = {folder / "datasets": sample("amr_sample").parent, folder / "examples": next(filter(Path.is_dir, EXAMPLES))}
     for part in parts:
         if part.exists():
-            raise CorpusError(f"{part} is there already, and nothing was written; give another folder")
+            raise CorpusError(f"{part} exists already, and nothing was written; give another folder")
     files = []
     for part, source in parts.items():
         inside = source.glob("*_sample/*") if part.name == "datasets" else source.glob("*")

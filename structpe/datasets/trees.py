@@ -1,7 +1,8 @@
 """Data sets of trees: ListOps and the Stanford Sentiment Treebank.
 
-An expression is a digit, or one of MIN, MAX, MED and SM with 2 to 5 expressions as arguments. It is an operation with
-probability 1/4, and a digit at the largest depth. MED is the median rounded down, SM the sum modulo 10.
+ListOps is made here. An expression is a digit, or one of MIN, MAX, MED and SM with 2 to 5 expressions as arguments. It
+is an operation with probability 1/4, and a digit at the largest depth. MED is the median rounded down, SM the sum
+modulo 10.
 """
 
 from __future__ import annotations
@@ -39,7 +40,6 @@ __all__ = [
     "sst",
 ]
 
-
 NAMES = tuple(OPERATORS)
 SEED = 20
 
@@ -68,14 +68,10 @@ class Grammar:
     def __post_init__(self) -> None:
         """Check that expressions can be drawn."""
         if self.deepest < 1 or self.most_arguments < 2 or not 0 <= self.share <= 1:
-            raise ConfigError(
-                f"deepest {self.deepest}, most_arguments {self.most_arguments}, share {self.share}: give at least 1, "
-                "at least 2, and a probability"
-            )
+            given = f"deepest {self.deepest}, most_arguments {self.most_arguments}, share {self.share}"
+            raise ConfigError(f"{given}: give at least 1, at least 2, and a probability")
         if self.longest is not None and self.longest < self.shortest:
-            raise ConfigError(
-                f"longest is {self.longest}, and shortest {self.shortest}; no expression has such a length"
-            )
+            raise ConfigError(f"longest is {self.longest}, which is less than shortest, {self.shortest}")
 
 
 def expressions(grammar: Grammar, draw: random.Random) -> Iterator[tuple[str, ...]]:
@@ -97,9 +93,7 @@ def expressions(grammar: Grammar, draw: random.Random) -> Iterator[tuple[str, ..
         if symbols is None or len(symbols) < grammar.shortest or symbols in seen:
             vain += 1
             if vain > VAIN:
-                raise ConfigError(
-                    f"{VAIN} consecutive draws gave no new expression of {grammar}; allow more expressions"
-                )
+                raise ConfigError(f"{VAIN} draws in a row gave no new expression of {grammar}; allow more expressions")
             continue
         vain = 0
         seen.add(symbols)
@@ -112,7 +106,7 @@ VAIN = 100_000
 def _drawn(grammar: Grammar, draw: random.Random) -> tuple[str, ...] | None:
     """Draw one expression; None as soon as it is too long."""
     symbols: list[str] = []
-    waiting = [1]  # depths of what is still to write, the next one last; 0 closes an operation
+    waiting = [1]  # depths of the expressions still to be written, the next one last; 0 closes an operation
     most = grammar.longest
     while waiting:
         depth = waiting.pop()
@@ -182,7 +176,7 @@ MAKERS: dict[str, Maker] = {"listops": make_listops, "listops-long": make_listop
 
 
 def _parts(folder: Path, grammar: Grammar, sizes: tuple[int, int, int], tell: Tell) -> None:
-    """Write all parts from one stream of distinct expressions, so that no expression is in two parts.
+    """Write all parts from one stream of distinct expressions; no expression is in two parts.
 
     Each goes to a random part, in proportion to the number still missing there. Later expressions are longer, since the
     short ones run out, so consecutive parts would have different distributions.

@@ -15,10 +15,7 @@ from structpe.formats.reading import Item, Yielded, attempt, reader
 from structpe.formats.text import lines, shown
 from structpe.structure import Structure
 
-__all__ = [
-    "agenda",
-]
-
+__all__ = ["agenda"]
 
 COLUMNS = ("title", "entities", "types", "relations", "abstract", "plan")
 VOCABULARY = "relations.vocab"
@@ -64,14 +61,13 @@ def agenda(
     """
     named_file = path.with_name(VOCABULARY)
     relations = [line.strip() for _, line in lines(named_file) if line.strip()] if named_file.is_file() else RELATIONS
-    rows = ((number, line) for number, line in lines(path) if line.strip())
-    for number, line in rows:
-        make = partial(_item, line, relations, str(number), path.name, (title, types == "nodes", slots == "filled"))
-        yield attempt(make, line=number)
+    for number, line in lines(path):
+        if line.strip():
+            make = partial(_item, line, relations, str(number), path.name, title, types == "nodes", slots == "filled")
+            yield attempt(make, line=number)
 
 
-def _item(line: str, relations: Sequence[str], id: str, file: str, chosen: tuple[bool, bool, bool]) -> Item:
-    title, types, filled = chosen
+def _item(line: str, relations: Sequence[str], id: str, file: str, title: bool, types: bool, filled: bool) -> Item:
     row = _row(line, relations)
     nodes, edges = list(row.entities), list(row.facts)
     if types:
@@ -118,7 +114,7 @@ def _fact(fact: Sequence[str], count: int, relations: Sequence[str]) -> tuple[in
     subject, relation, target = map(int, fact)
     for entity in (subject, target):
         if entity >= count:
-            raise ReadError(f"the relation {' '.join(fact)!r} has entity {entity}, but the {count} are 0..{count - 1}")
+            raise ReadError(f"the relation {' '.join(fact)!r} has entity {entity}, but entities are 0..{count - 1}")
     if relation >= len(relations):
         known = f"the {len(relations)} known are 0..{len(relations) - 1}"
         raise ReadError(f"the relation {' '.join(fact)!r} has number {relation}, but {known}; see {VOCABULARY}")
@@ -130,7 +126,7 @@ def _filled(row: _Row) -> str:
         number = int(slot[2])
         if number >= len(row.entities) or row.types[number] != slot[1]:
             raise ReadError(
-                f"the slot {slot[0]} of the abstract is not an entity; slots are <type_number> of one in the row"
+                f"the slot {slot[0]} of the abstract names no entity; write <type_number> of one of the row"
             )
         return row.entities[number]
 

@@ -1,7 +1,7 @@
-"""PENMAN: graphs of meaning (AMR), one node per variable and one per constant; also of the penman library.
+"""PENMAN: graphs of meaning (AMR), one node per variable and one per constant; files, and objects of penman.
 
-Relations get a colon, the name is the ``id``. Units and other features than the reader's are lost; so is the order, as
-nodes are in the order of the text.
+A ``penman.Graph`` made from a structure has its name as ``id``, and a colon before each relation. Units, the order
+(nodes are in the order of the text), and features other than those of the reader are lost.
 """
 
 from __future__ import annotations
@@ -42,7 +42,6 @@ __all__ = [
     "walked",
 ]
 
-
 TOKEN = re.compile(r'"[^"\\\n]*(?:\\.[^"\\\n]*)*"|#[^\n]*|[()]|[^\s()"#][^\s()"]*|"')
 """Tokens for finding the end of a graph; brackets in strings and comments do not count."""
 
@@ -64,7 +63,7 @@ SILENT = logging.NullHandler()
 def graphs(path: Path) -> Iterator[Piece]:
     """Each graph of a file with the comments before it.
 
-    A graph ends when its brackets close, or at a blank line, so that a broken graph does not affect others.
+    A graph ends when its brackets close, or at a blank line. So a broken graph does not affect others.
     """
     pending: list[str] = []
     start, size = 1, 0
@@ -112,9 +111,9 @@ def split(text: str, first: int = 1) -> Iterator[Piece]:
 def comments(text: str) -> dict[str, str]:
     """The ``::key value`` pairs of the comments before a graph.
 
-    A line has one pair or several, such as ``# ::id one ::date today``; of equal keys in a line the first counts, of
-    those in several lines the last. A ``::`` within a word begins no pair. The value of ``::snt``, ``::tok`` and other
-    texts is the rest of the line, whatever is in it; penman would cut it at the next ``::``.
+    A line has one pair or several, such as ``# ::id one ::date today``. If a key is repeated, the first in a line and
+    the last line count. A ``::`` within a word does not begin a pair. The value of ``::snt``, ``::tok`` and other texts
+    is the whole rest of the line; penman would cut it at the next ``::``.
     """
     found: dict[str, str] = {}
     place = 0
@@ -169,7 +168,7 @@ ALIGNMENT = re.compile(r"~(?:[a-z]\.?)?[0-9]+(?:,[0-9]+)*$")
 VARIABLE = re.compile(r"[a-z][0-9]*")
 
 
-@reader("amr", ".amr .penman .txt", apart=True)
+@reader("amr", ".amr .penman .txt", parallel=True)
 def amr(path: Path) -> Iterator[Yielded]:
     """PENMAN graphs with ``# ::id`` and ``# ::snt`` comments, separated by blank lines: AMR.
 
@@ -223,18 +222,14 @@ def _item(piece: Piece, said: Mapping[str, str], id: str, file: str) -> Item:
 
 def _built(tree: Any) -> _Graph:
     try:
-        return _filled(tree)
+        times = Counter(variable for variable, _ in tree.nodes())
+        if twice := [variable for variable, count in times.items() if count > 1]:
+            wrong = f"variable {twice[0]!r} is introduced {times[twice[0]]} times"
+            raise ReadError(f"{wrong}; give each node a different variable")
+        built = _Graph(frozenset(times))
+        built.visit(tree.node, built.introduce(tree.node))
     except RecursionError:
         raise ReadError(TOO_DEEP) from None
-
-
-def _filled(tree: Any) -> _Graph:
-    times = Counter(variable for variable, _ in tree.nodes())
-    if twice := [variable for variable, count in times.items() if count > 1]:
-        message = f"variable {twice[0]!r} is introduced {times[twice[0]]} times; give each node a different variable"
-        raise ReadError(message)
-    built = _Graph(frozenset(times))
-    built.visit(tree.node, built.introduce(tree.node))
     return built
 
 
@@ -248,7 +243,7 @@ class _Node(NamedTuple):
 
 
 class _Edge(NamedTuple):
-    """A role in the text, reversed if it is inverse."""
+    """A role in the text, reversed if it is inverse; ``mention`` is the alignment of a variable that it mentions."""
 
     source: int
     target: int
@@ -339,8 +334,7 @@ class _Graph:
         site, inverted = role.site, self.model.is_role_inverted(relation)
         if inverted:
             site, other, relation = other, site, self.model.invert_role(relation)
-        edge = _Edge(site, other, relation, inverted, alignment, role.mention, role.place, role.introduces)
-        self.edges.append(edge)
+        self.edges.append(_Edge(site, other, relation, inverted, alignment, role.mention, role.place, role.introduces))
 
     def structure(self, name: str) -> Structure:
         return Structure(
@@ -404,7 +398,7 @@ def walked(edges: Sequence[Sequence[int]], inverted: Sequence[bool], root: int, 
     """
     walk = _Walk(edges, inverted, size)
     walk.go(root)
-    while walk.turn():
+    while walk.turn():  # each time the rest of the graph is reached against one more edge
         pass
     return walk.branches
 
@@ -498,9 +492,7 @@ class _Writing:
             from penman.models.amr import model
         self.model, self.structure = model, item.structure
         if not self.structure.directed:
-            raise WriteError(
-                "the edges are undirected; a role of PENMAN has a direction, give Structure(directed=True)"
-            )
+            raise WriteError("the edges are undirected, but roles have a direction; give Structure(directed=True)")
         if self.structure.root is None:
             raise WriteError("the graph has no root to start from; give Structure(root=...)")
         self.edges = self.structure.edges.tolist()
@@ -583,7 +575,7 @@ class _Writing:
         return made
 
     def _as_read(self) -> list[list[Branch]] | None:
-        """The roles of each node as they were read; None if unknown, or if they do not give this graph."""
+        """The roles of each node as they were read; None if unknown, or if these no longer give the whole graph."""
         if not {"edge_order", "introduces"} <= set(self.said):
             return None
         inverted = _flags(self.structure, "edge_inverted", len(self.edges))
@@ -648,9 +640,8 @@ def _comments(item: Item) -> Iterator[str]:
     for key, value in said.items():
         line = f"# ::{key} {value}".rstrip()
         if "\n" in line or "\r" in line or comments(line) != {key: value.rstrip()}:
-            raise WriteError(
-                f"{key!r}: {shown(str(value))} cannot be written in a comment of PENMAN; take it out of the metadata"
-            )
+            wrong = f"{key!r}: {shown(str(value))} cannot be written in a comment of PENMAN"
+            raise WriteError(f"{wrong}; take it out of the metadata")
         yield line
 
 

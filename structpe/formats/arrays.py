@@ -1,4 +1,4 @@
-"""Graphs as arrays: ``edge_index``, rows per node or edge, adjacency matrices; and as rows of data sets.
+"""Graphs as arrays: ``edge_index``, features by row, adjacency matrices; and graphs as rows of data sets.
 
 | row of a data set | structure |
 |---|---|
@@ -8,8 +8,8 @@
 | ``labels``, ``relations``: texts | labels of nodes and edges |
 | other arrays with a row per node, or, named ``edge_...``, per edge | features of the same name |
 
-``y`` is the target, and no part of a structure unless ``features`` names it. Values are lists, arrays or tensors, as a
-data set of Hugging Face's ``datasets``, a table of pandas or of Parquet gives them; None is left out.
+``y`` is the target; it becomes a feature only if ``features`` names it. Values are lists, arrays or tensors, as in data
+sets of Hugging Face and in tables of pandas and Parquet; None is left out.
 """
 
 from __future__ import annotations
@@ -81,11 +81,12 @@ def one_way(ends: Ids, columns: Sequence[NDArray[Any]], directed: bool | None) -
     """
     if directed:
         return np.arange(len(ends)), True
+    # Rows u -> v and v -> u with equal columns are one group. A row counts +1 or -1 by its direction; where the running
+    # sum of its group moves towards 0, the row is the reverse of an earlier one. Sorting does all groups at once.
     way = np.sign(ends[:, 1] - ends[:, 0])
     groups = _groups(np.sort(ends, axis=1), columns)
     rows = np.argsort(groups, kind="stable")
     first = np.flatnonzero(np.diff(groups[rows], prepend=-1))
-    # Number of unpaired rows of the group after each row.
     total = np.cumsum(way[rows])
     before = np.repeat(total[first] - way[rows][first], np.diff(first, append=len(rows)))
     unpaired = total - before
@@ -156,26 +157,11 @@ def to_tensor(value: Any, what: str) -> Tensor:
     try:
         return torch.from_numpy(array.astype(array.dtype.newbyteorder("=")))
     except TypeError:
-        raise ConversionError(
-            f"{what} has dtype {array.dtype}, which PyTorch does not have; convert it first"
-        ) from None
+        raise ConversionError(f"{what} has dtype {array.dtype}, which PyTorch lacks; convert it first") from None
 
 
-NO_FEATURES = (
-    "edge_index",
-    "num_nodes",
-    "batch",
-    "ptr",
-    "y",
-    "adj",
-    "adj_t",
-    "n_id",
-    "e_id",
-    "order",
-    "owner",
-    "root",
-    "directed",
-)
+FIELDS = ("order", "owner", "root", "directed")
+NO_FEATURES = ("edge_index", "num_nodes", "batch", "ptr", "y", "adj", "adj_t", "n_id", "e_id", *FIELDS)
 """Tensors that are features only if they are named."""
 TEXTS = ("labels", "relations", "units")
 """Lists of texts that are parts of a structure."""
@@ -270,7 +256,7 @@ def features_of(given: dict[str, Any], nodes: int, edges: int, wanted: Names) ->
 
 
 def _left_out(given: dict[str, Any], nodes: int, edges: int, found: Collection[str]) -> Iterator[str]:
-    """Attributes with a row per node or edge that are no features: lists, and arrays whose name is of the other."""
+    """Attributes with a row per node or edge that are not features: lists, and arrays with the other's name."""
     texts = TEXTS if nodes >= 0 and edges >= 0 else ()
     for key, value in given.items():
         rows = len(value) if isinstance(value, (list, tuple)) or is_array(value) else 0
@@ -290,12 +276,12 @@ def _texts(given: dict[str, Any], key: str, rows: int) -> list[str]:
         return []
     if wrong := [place for place, text in enumerate(value) if not isinstance(text, str)]:
         odd = repr(value[wrong[0]])[:80]
-        raise ConversionError(f"number {wrong[0]} of the texts {key!r} is {odd}, which is no text; give one for each")
-    if len(value) != rows:
         raise ConversionError(
-            f"the attribute {key!r} has {len(value)} texts where {rows} are needed; nodes or edges have been added or "
-            "left out since, so delete or correct it"
+            f"number {wrong[0]} of the texts {key!r} is {odd}, which is not a text; give one for each"
         )
+    if len(value) != rows:
+        wrong = f"the attribute {key!r} has {len(value)} texts for {rows} nodes or edges"
+        raise ConversionError(f"{wrong}; some were added or left out since, so delete or correct it")
     return list(value)
 
 
@@ -308,7 +294,7 @@ def extras_of(given: dict[str, Any], name: str | None) -> dict[str, Any]:
 
 
 NAMES = {"node_feat": "x", "edge_feat": "edge_attr"}
-"""Names that data sets have for features, and PyG's."""
+"""The names of features in data sets, and those in PyG."""
 
 
 def from_mapping(
@@ -332,10 +318,8 @@ def from_mapping(
     if "nodes" in row:
         return _from_fields(row, directed, features, name)
     has = ", ".join(map(repr, list(row)[:20])) or "nothing"
-    raise ConversionError(
-        f"a mapping is taken as a row of a data set with 'edge_index', or as a structure with 'nodes' and 'edges'; "
-        f"this one has {has}"
-    )
+    known = "a row of a data set, with 'edge_index', or a structure, with 'nodes' and 'edges'"
+    raise ConversionError(f"a mapping is {known}; this one has {has}")
 
 
 def _from_arrays(row: Mapping[str, Any], directed: bool | None, features: Names, name: str | None) -> Structure:
@@ -346,9 +330,8 @@ def _from_arrays(row: Mapping[str, Any], directed: bool | None, features: Names,
         raise ConversionError(f"the row has {both[0]}, which are two names for one thing; leave one out")
     index = given["edge_index"]
     if getattr(index, "shape", None) is None:
-        raise ConversionError(
-            f"'edge_index' of the row is of the type {type(index).__name__}; give a list of sources and one of targets"
-        )
+        kind = type(index).__name__
+        raise ConversionError(f"'edge_index' of the row is a {kind}; give a list of sources and one of targets")
     if (is_array(index) and index.size == 0 and index.ndim < 2) or index.shape == (2, 0):
         given["edge_index"] = np.zeros((2, 0), dtype=np.int64)
     wanted = None if features is None else [NAMES.get(each, each) for each in features]
@@ -366,9 +349,7 @@ def _array(key: str, value: Any) -> Any:
     except ValueError:
         array = None
     if array is None or array.dtype == object:
-        raise ConversionError(
-            f"{key!r} of the row is a list whose parts have different lengths, or lacks a value; give a matrix"
-        )
+        raise ConversionError(f"{key!r} of the row has parts of different lengths, or lacks a value; give a matrix")
     return array if array.dtype.kind in "biuf" else value
 
 
@@ -378,14 +359,12 @@ def _size(given: Mapping[str, Any]) -> int:
     for key in ("x", "labels"):
         if given.get(key) is not None:
             return len(given[key])
-    raise ConversionError(
-        "the row says neither 'num_nodes' nor has it features of nodes, 'node_feat' or 'x', to count them by; add one"
-    )
+    raise ConversionError("the row has no 'num_nodes', 'node_feat' or 'x' to count nodes by; add one")
 
 
 def _from_fields(row: Mapping[str, Any], directed: bool | None, features: Names, name: str | None) -> Structure:
     if directed is not None or features is not None:
-        raise ConversionError("'directed' and 'features' are keys of a mapping with 'nodes', and not options")
+        raise ConversionError("'directed' and 'features' are keys of a mapping with 'nodes', not options")
     known = [field.name for field in fields(Structure)]
     Builder(ConversionError).check_names(known, row, "a structure")
     given = {"edges": np.zeros((0, 2), dtype=np.int64), **row}
@@ -433,11 +412,9 @@ def entries(structure: Structure) -> tuple[Ids, NDArray[Any]]:
     if values.ndim != 1:
         raise ConversionError(f"the feature 'edge_weight' has shape {values.shape}; give one number per edge")
     if len(wrong := np.flatnonzero(values == 0)):
-        raise ConversionError(f"edge {wrong[0]} has the weight 0, which says in a matrix that there is none; remove it")
+        raise ConversionError(f"edge {wrong[0]} has the weight 0, which means no edge in a matrix; remove it")
     different, times = np.unique(ends, axis=0, return_counts=True)
     if (times > 1).any():
         source, target = different[int(times.argmax())]
-        raise ConversionError(
-            f"there are {times.max()} edges {source} -> {target}; a matrix has room for one, join them"
-        )
+        raise ConversionError(f"there are {times.max()} edges {source} -> {target}; a matrix holds one, join them")
     return ends, values[edge]

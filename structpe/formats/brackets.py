@@ -18,18 +18,7 @@ from structpe.formats.text import Piece, lines, shown
 from structpe.formats.writing import WriteError, writer
 from structpe.structure import Structure
 
-__all__ = [
-    "TRACE",
-    "Constituents",
-    "constituents",
-    "escaped",
-    "parse",
-    "ptb",
-    "ptb_text",
-    "trees",
-    "unescaped",
-]
-
+__all__ = ["TRACE", "Constituents", "constituents", "escaped", "parse", "ptb", "ptb_text", "trees", "unescaped"]
 
 BLANK = " \t\r\n"  # a word may contain other white space: "8 1/2" with a no-break space
 PIECE = re.compile(r"\(([^() \t\r\n]*)|\)|[^() \t\r\n]+")
@@ -141,7 +130,7 @@ def trees(path: Path) -> Iterator[Piece]:
     """The text of each tree of a file.
 
     A tree ends when its brackets close, or at a blank line. If the first tree is in one line, or has its other lines
-    indented, a bracket in the first column begins a new tree, so that an unclosed tree does not affect others.
+    indented, a bracket in the first column begins a new tree. So an unclosed tree does not affect others.
     """
     splitter = _Splitter()
     for number, line in lines(path):
@@ -182,10 +171,9 @@ class _Splitter:
         kept, again, depth = self.kept, self.again, self.depth
         self.kept, self.again, self.depth, self.size = [], None, 0, 0
         first, last = kept[0][0], kept[-1][0] if again is None else kept[again - 1][0]
-        wrong = (
-            f"the tree is not closed: {depth} '(' still open after line {kept[-1][0]}; close each, or remove the tree"
-        )
-        yield Piece(first, "\n".join(line for number, line in kept if number <= last), ReadError(wrong))
+        wrong = f"the tree is not closed: {depth} '(' still open after line {kept[-1][0]}"
+        error = ReadError(f"{wrong}; close each, or remove the tree")
+        yield Piece(first, "\n".join(line for number, line in kept if number <= last), error)
         if again is not None:
             self.aligned = True
             for number, line in kept[again:]:
@@ -223,7 +211,7 @@ Traces = Literal["keep", "drop"]
 CLASS = re.compile(r"[0-9]{1,9}")
 
 
-@reader("ptb", ".ptb .mrg", also=".txt .parse", apart=True)
+@reader("ptb", ".ptb .mrg", also=".txt .parse", parallel=True)
 def ptb(
     path: Path, preterminals: Preterminals = "merge", traces: Traces = "keep", classes: bool = False
 ) -> Iterator[Yielded]:
@@ -267,7 +255,7 @@ def constituents(
     if traces == "drop":
         tree = tree.without(_traces(tree))
     if preterminals == "keep":
-        tree = _apart(tree)
+        tree = _split(tree)
     trace = _traces(tree)
     structure = _structure(tree, classes, name)
     if traces == "keep":
@@ -296,21 +284,21 @@ def _inner(tree: Constituents) -> tuple[Constituents, bool]:
     return Constituents(tree.categories[1:], tree.words[1:], [parent - 1 for parent in tree.parents[1:]]), True
 
 
-def _apart(tree: Constituents) -> Constituents:
+def _split(tree: Constituents) -> Constituents:
     """The tree with separate nodes for tags and words."""
-    apart, number = Constituents([], [], []), {-1: -1}
+    split, number = Constituents([], [], []), {-1: -1}
     for node, (category, word, parent) in enumerate(zip(tree.categories, tree.words, tree.parents, strict=True)):
-        number[node] = len(apart.words)
+        number[node] = len(split.words)
         above = number[parent]
         if word is not None and category is not None:
-            apart.add(category, None, above)
+            split.add(category, None, above)
             category, above = None, number[node]
-        apart.add(category, word, above)
-    return apart
+        split.add(category, word, above)
+    return split
 
 
 def _traces(tree: Constituents) -> list[bool]:
-    """Whether each node is a trace: a word whose tag, in the same node or above it, is that of traces."""
+    """Whether each node is a trace: a word with the tag of traces, in the same node or in the one above."""
     tags = [
         tree.categories[parent] if category is None else category
         for category, parent in zip(tree.categories, tree.parents, strict=True)
@@ -371,10 +359,8 @@ def ptb_text(item: Item) -> str:
         if words[node] and parts[node]:
             raise WriteError(f"node {node} ({shown(label)}) is a word by 'is_word', but has parts; a word has none")
         if not words[node] and not parts[node]:
-            raise WriteError(
-                f"node {node} ({shown(label)}) is a phrase without parts; take it out, or mark it as a word"
-            )
-        category = categories[node] if categories else None if words[node] else label
+            raise WriteError(f"node {node} ({shown(label)}) is a phrase without parts; remove it, or mark it as a word")
+        category = categories[node] if categories else None
         opening[node] = _opening(label, category, written[node] if written else None, words[node], node)
     if not opening[root].startswith("("):
         raise WriteError("the tree is one word without a category; give metadata 'categories' with one")
@@ -392,9 +378,8 @@ def _parts(structure: Structure) -> tuple[int, list[list[int]]]:
         parents = structure.parents().tolist()
     except StructureError as error:
         raise WriteError(error.message) from None
-    reading = range(structure.size) if structure.order is None else np.argsort(structure.order).tolist()
     parts: list[list[int]] = [[] for _ in parents]
-    for node in reading:
+    for node in structure.reading.tolist():
         if parents[node] >= 0:
             parts[parents[node]].append(node)
     return parents.index(-1), parts
@@ -411,24 +396,17 @@ def _kept(item: Item, name: str) -> Sequence[str | None]:
 
 
 def _opening(label: str, category: str | None, written: str | None, is_word: bool, node: int) -> str:
-    """The text before the parts of a node."""
-    category = (label if category is None else category) if not is_word else category
+    """The text before the parts of a node; a word is written as it was read, if it is unchanged."""
+    if category is None and not is_word:
+        category = label
     if category is not None and UNFIT.search(category):
         raise WriteError(f"the category of node {node} is {category!r}; give one without blanks and brackets")
     if not is_word:
         return f"({category}"
-    word = _word(label, written, node)
-    return word if category is None else f"({category} {word}"
-
-
-def _word(label: str, written: str | None, node: int) -> str:
-    """The word as it was read, if it is unchanged."""
     word = written if written and unescaped(written) == label else escaped(label)
     if not word or UNFIT.search(word) or unescaped(word) != label:
-        raise WriteError(
-            f"the word of node {node} is {shown(label)}, which cannot be written in brackets; give it another label"
-        )
-    return word
+        raise WriteError(f"the word of node {node} is {shown(label)}, which brackets cannot hold; give another label")
+    return word if category is None else f"({category} {word}"
 
 
 def _label_text(root: int, parts: Sequence[Sequence[int]], opening: Sequence[str]) -> str:

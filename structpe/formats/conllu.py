@@ -1,8 +1,7 @@
-"""CoNLL-U: dependency trees of sentences, as in Universal Dependencies, or their enhanced graphs.
+"""CoNLL-U: dependency trees of sentences, as in Universal Dependencies, or their enhanced graphs; and ``conllu``.
 
-Fields are kept unchanged, so that a sentence can be written as it was read.
-
-The name is the ``sent_id``. Units and features are lost; so is the order, as nodes are the words in their order.
+The reader keeps all fields unchanged, and the writer can write a sentence as it was read. Of a structure that becomes a
+``conllu.TokenList``, the name is the ``sent_id``; units and features are lost, and the order is that of the words.
 """
 
 from __future__ import annotations
@@ -214,7 +213,7 @@ SENT_ID = re.compile(r"\s*#\s*sent_id\s*=(.*)")
 KEPT = ("lemma", "upos", "xpos", "feats", "deps", "misc")
 
 
-@reader("conllu", ".conllu .conll", apart=True)
+@reader("conllu", ".conllu .conll", parallel=True)
 def conllu(path: Path, graph: Literal["basic", "enhanced"] = "basic", strict: bool = True) -> Iterator[Yielded]:
     """CoNLL-U sentences: trees from head to dependent, relations from DEPREL.
 
@@ -370,7 +369,7 @@ def conllu_text(item: Item, graph: Literal["basic", "enhanced"] | None = None) -
     structure = item.structure
     if not structure.directed:
         raise WriteError("the edges are undirected; CoNLL-U has edges from head to dependent")
-    reading = np.arange(structure.size) if structure.order is None else np.argsort(structure.order)
+    reading = structure.reading
     empty = np.asarray(structure.features.get("is_empty", np.zeros(structure.size, dtype=bool)), dtype=bool)
     ids = _ids(reading, empty)
     columns = _kept(item, structure.size)

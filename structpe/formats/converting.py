@@ -83,7 +83,7 @@ def as_structures(thing: Any, **options: Any) -> list[Structure]:
 
 
 def each_structure(thing: Any, **options: Any) -> Iterator[Structure]:
-    """The structures of an object, each made when it is asked for, so that a data set may be larger than memory.
+    """Yield the structures of an object one by one, for a data set larger than memory.
 
     Args:
         thing: as of :func:`as_structures`, or an iterator over such objects, each with one structure.
@@ -147,7 +147,7 @@ def convert(structure: Structure, to: str, **options: Any) -> Any:
     chosen = CONVERTERS[to]
     if chosen.write is None:
         able = ", ".join(name for name, known in CONVERTERS.items() if known.write is not None)
-        raise ConversionError(f"converter {to!r} only reads; a structure can become an object of: {able}")
+        raise ConversionError(f"converter {to!r} only reads; these also write: {able}")
     check_structures([structure], "convert")
     found = Builder(ConversionError).bound(chosen.write, (), options, f"converter {to!r}")
     return chosen.write(structure, **found.arguments)

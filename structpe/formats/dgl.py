@@ -1,9 +1,5 @@
 """DGL: graphs with one or several types.
 
-``dgl.graphbolt``, its loader for graphs on disk, needs ``torchdata.datapipes``, which torchdata 0.10 removed, and a
-library compiled for one of a few old versions of PyTorch. Everything else works without it. So if it cannot work, it is
-replaced by a module that raises an error when it is used.
-
 | structure | ``DGLGraph`` |
 |---|---|
 | edges | edges; both directions of an undirected edge, consecutive |
@@ -16,8 +12,12 @@ needs the same list. A graph of DGL cannot store some parts of a structure: ``na
 edge has its reverse with the same attributes (give ``directed=``); units raise an error, so split nodes later.
 Everything else is restored by the inverse.
 
-``convert(structure, "dgl", hetero=True)`` makes labels and relations into types. The released DGL cannot be imported
-with a new PyTorch; :func:`structpe.formats.import_dgl` can import it, and ``import dgl`` works afterwards.
+``convert(structure, "dgl", hetero=True)`` makes labels and relations into types.
+
+The released DGL cannot be imported with a new PyTorch. Its loader for graphs on disk, ``dgl.graphbolt``, needs
+``torchdata.datapipes``, which torchdata 0.10 removed, and a library compiled for a few old versions of PyTorch.
+Everything else works without it. So :func:`import_dgl` replaces it, if it cannot work, by a module that raises an error
+when it is used; ``import dgl`` works afterwards.
 """
 
 from __future__ import annotations
@@ -41,12 +41,7 @@ from structpe.formats.converting import ConversionError, add_converter
 from structpe.formats.typed import PLACE, EdgeTable, NodeTable, Widths, as_numbers, as_texts, joined, placed, tables
 from structpe.structure import Structure
 
-__all__ = [
-    "from_dgl",
-    "import_dgl",
-    "to_dgl",
-]
-
+__all__ = ["from_dgl", "import_dgl", "to_dgl"]
 
 BROKEN = "dgl.graphbolt"
 
@@ -57,17 +52,15 @@ class _StandIn(ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        raise AttributeError(
-            f"{self.__name__}.{name} is not available: {self.__name__} of the installed DGL does not work with the "
-            "installed PyTorch and torchdata; everything else of DGL does"
-        )
+        wrong = f"{self.__name__}.{name} is not available: it does not work with the installed PyTorch and torchdata"
+        raise AttributeError(f"{wrong}; everything else of DGL does")
 
 
 def import_dgl() -> Any:
-    """Import the module ``dgl`` so that it works with a newer PyTorch, and return it.
+    """Import the module ``dgl`` with a newer PyTorch, and return it.
 
     ``import dgl`` fails there, but works after this call. Without a chosen backend DGL would write a file into the
-    user's home folder; this function chooses PyTorch, and nothing is written.
+    user's home folder, so this function chooses PyTorch.
 
     Raises:
         MissingExtra: DGL, or one of its requirements, is not installed.
@@ -196,14 +189,12 @@ def to_dgl(structure: Structure, hetero: bool = False, labels: Names = None, rel
     for key in structure.features:
         if (short := key.removeprefix("edge_")) in (*OWN, *LEFT_OUT, "label"):
             raise ConversionError(
-                f"the feature {key!r} means something else in DGL, whose name is {short!r}; rename it"
+                f"the feature {key!r} would be {short!r} in DGL, which means something else; rename it"
             )
     if hetero:
         return _to_types(structure, dgl)
     ends, edge = both_ways(structure)
-    graph = dgl.graph(
-        (torch.from_numpy(ends[:, 0].copy()), torch.from_numpy(ends[:, 1].copy())), num_nodes=structure.size
-    )
+    graph = dgl.graph(tuple(torch.from_numpy(side.copy()) for side in ends.T), num_nodes=structure.size)
     nodes = {"text": as_numbers(structure.nodes, labels, "the label")} if any(structure.nodes) else {}
     _fill(graph.ndata, {**nodes, **_extras(structure)})
     if structure.relations:

@@ -17,16 +17,13 @@ from structpe.formats.text import lines, shown
 from structpe.formats.writing import WriteError, writer
 from structpe.structure import Ids, Structure
 
-__all__ = [
-    "g6",
-    "graph6",
-    "graph6_text",
-]
+__all__ = ["g6", "graph6", "graph6_text"]
 
-
+Kind: TypeAlias = Literal["graph6", "sparse6", "digraph6"]
+Bits: TypeAlias = NDArray[np.uint8]
 HEADERS = (">>graph6<<", ">>sparse6<<", ">>digraph6<<")
 LOWEST, LARGE = 63, 126
-BITS = 6
+"""The character of six zero bits; the one before a number of nodes of more than one character."""
 MOST = 1 << 24
 """The largest number of nodes of a graph; a few characters can claim more than fits into memory."""
 
@@ -65,8 +62,8 @@ def graph6(text: str, name: str = "") -> Structure:
     bare = _bare(text)
     if bare.startswith(";"):
         raise ReadError(
-            f"{shown(text)} is in incremental sparse6, which says what differs from the line before; make each line a "
-            "graph of its own first, for example with nauty: copyg -s"
+            f"{shown(text)} is in incremental sparse6, where a line is a difference to the one before; convert each "
+            "to a whole graph first, for example with nauty: copyg -s"
         )
     kind = bare[:1] if bare[:1] in (":", "&") else ""
     try:
@@ -95,7 +92,7 @@ def _bare(line: str) -> str:
     return text
 
 
-def _size(codes: NDArray[np.uint8]) -> tuple[int, NDArray[np.uint8]]:
+def _size(codes: Bits) -> tuple[int, Bits]:
     """The number of nodes, in one, three or six characters, and the bits of the characters after it."""
     length, skipped = (1, 0) if codes[0] != LARGE else (3, 1) if codes[1] != LARGE else (6, 2)
     digits = codes[skipped : skipped + length].astype(np.int64) - LOWEST
@@ -106,7 +103,7 @@ def _size(codes: NDArray[np.uint8]) -> tuple[int, NDArray[np.uint8]]:
     return size, np.unpackbits(rest[:, None], axis=1)[:, :6].reshape(-1)
 
 
-def _triangle(size: int, bits: NDArray[np.uint8]) -> Ids | None:
+def _triangle(size: int, bits: Bits) -> Ids | None:
     if len(bits) != -(-size * (size - 1) // 12) * 6 or bits[size * (size - 1) // 2 :].any():
         return None
     places = np.flatnonzero(bits[: size * (size - 1) // 2])
@@ -118,13 +115,13 @@ def _triangle(size: int, bits: NDArray[np.uint8]) -> Ids | None:
     return np.stack([row, column], axis=1)[np.lexsort((column, row))]
 
 
-def _matrix(size: int, bits: NDArray[np.uint8]) -> Ids | None:
+def _matrix(size: int, bits: Bits) -> Ids | None:
     if len(bits) != -(-size * size // 6) * 6 or bits[size * size :].any():
         return None
     return np.stack(np.divmod(np.flatnonzero(bits[: size * size]), size), axis=1)
 
 
-def _listed(size: int, bits: NDArray[np.uint8]) -> Ids | None:
+def _listed(size: int, bits: Bits) -> Ids | None:
     """Steps of a bit b and a number x: b adds one to the node v; then x > v becomes v, any other x is an edge to v."""
     width = (size - 1).bit_length() + 1
     steps = bits[: len(bits) // width * width].reshape(-1, width)
@@ -142,22 +139,16 @@ def _listed(size: int, bits: NDArray[np.uint8]) -> Ids | None:
     return np.array(edges, dtype=np.int64).reshape(-1, 2) if _fills_up(bits[done:], size) else None
 
 
-def _fills_up(bits: NDArray[np.uint8], size: int) -> bool:
+def _fills_up(bits: Bits, size: int) -> bool:
     """Whether bits only fill up the last character: fewer than six, and all 1.
 
     In graphs of 2, 4, 8 or 16 nodes the first bit may be 0, since the bits could be an edge otherwise.
     """
-    return len(bits) < BITS and bool(bits[1 if size in (2, 4, 8, 16) else 0 :].all())
+    return len(bits) < 6 and bool(bits[1 if size in (2, 4, 8, 16) else 0 :].all())
 
 
 def _no_graph6(text: str) -> ReadError:
     return ReadError(f"{shown(text)} is not the text of a graph in graph6; restore the original")
-
-
-Kind: TypeAlias = Literal["graph6", "sparse6", "digraph6"]
-Bits: TypeAlias = NDArray[np.uint8]
-
-GRAPH6_LOWEST, GRAPH6_LARGE = 63, 126
 
 
 @writer("graph6", ".g6 .s6 .d6")
@@ -183,7 +174,7 @@ def graph6_text(item: Item, kind: Kind | None = None, labels: Literal["refuse", 
     kind = kind or _kind(structure, parallel)
     if structure.directed != (kind == "digraph6"):
         has, fit = ("directed", "digraph6") if structure.directed else ("undirected", "graph6 or sparse6")
-        raise WriteError(f"{kind} cannot store a graph whose edges are {has}; give kind {fit}")
+        raise WriteError(f"{kind} cannot store {has} edges; give kind {fit}")
     if kind == "sparse6":
         return f":{_number(structure.size)}{_characters(_list(structure))}\n"
     if parallel:
@@ -219,9 +210,7 @@ def _matrix_bits(structure: Structure) -> Bits:
 
 def _filled(count: int, places: NDArray[np.int64], kind: str) -> Bits:
     if count // 6 >= text_module.LIMIT:
-        raise WriteError(
-            f"the text in {kind} would be longer than a line may be; write so large a graph in another format"
-        )
+        raise WriteError(f"the line of {kind} would be too long; write so large a graph in another format")
     bits: Bits = np.zeros(count, dtype=np.uint8)
     bits[places] = 1
     return _padded(bits, 0)
@@ -253,10 +242,10 @@ def _padded(bits: Bits, fill: int) -> Bits:
 
 
 def _number(size: int) -> str:
-    length = 1 if size < GRAPH6_LARGE - GRAPH6_LOWEST else 3 if size < 1 << 18 and size <= 258047 else 6
+    length, marks = (1, 0) if size < LARGE - LOWEST else (3, 1) if size <= 258047 else (6, 2)
     digits = [size >> 6 * place & 63 for place in range(length)][::-1]
-    return chr(GRAPH6_LARGE) * {1: 0, 3: 1, 6: 2}[length] + "".join(chr(GRAPH6_LOWEST + digit) for digit in digits)
+    return chr(LARGE) * marks + "".join(chr(LOWEST + digit) for digit in digits)
 
 
 def _characters(bits: Bits) -> str:
-    return (np.packbits(bits.reshape(-1, 6), axis=1)[:, 0] // 4 + GRAPH6_LOWEST).tobytes().decode("ascii")
+    return (np.packbits(bits.reshape(-1, 6), axis=1)[:, 0] // 4 + LOWEST).tobytes().decode("ascii")

@@ -13,11 +13,7 @@ from numpy.typing import NDArray
 from structpe.formats.converting import ConversionError
 from structpe.structure import Structure
 
-__all__ = [
-    "Channels",
-    "from_pixels",
-    "pixels",
-]
+__all__ = ["Channels", "from_pixels", "pixels"]
 
 
 Channels = Literal["last", "first", "none"]
@@ -46,7 +42,10 @@ def from_pixels(pixels: NDArray[Any], patch: int | Sequence[int] = 1, channels: 
     if channels not in ("last", "first", "none"):
         raise ConversionError(f"channels is {channels!r}; give 'last', 'first' or 'none'")
     table = _channels_last(pixels, channels)
-    size = _patch(patch, table.shape[:-1])
+    size = _sizes(patch, table.ndim - 1)
+    if any(length % part for length, part in zip(table.shape[:-1], size, strict=True)) or min(table.shape[:-1]) < 1:
+        wrong = f"pixels of shape {table.shape[:-1]} cannot be cut into patches of {size}"
+        raise ConversionError(f"{wrong}; crop or pad them first to multiples of these lengths")
     shape = tuple(length // part for length, part in zip(table.shape[:-1], size, strict=True))
     axes = len(shape)
     split = table.reshape(*(each for pair in zip(shape, size, strict=True) for each in pair), table.shape[-1])
@@ -67,13 +66,13 @@ def pixels(structure: Structure, patch: int | Sequence[int] = 1, channels: Chann
         raise ConversionError(f"the structure has no feature {lacking[0]!r}; an image is made of 'coordinates' and 'x'")
     places, x = (np.asarray(structure.features[key]) for key in ("coordinates", "x"))
     if places.ndim != 2 or places.dtype.kind not in "iu" or places.min(initial=0) < 0:
-        raise ConversionError("the feature 'coordinates' is no table of whole numbers from 0; leave a class token out")
+        raise ConversionError("the feature 'coordinates' is not a table of whole numbers from 0; remove class tokens")
     shape = tuple(int(most) + 1 for most in places.max(axis=0))
     if math.prod(shape) != structure.size or len(np.unique(places, axis=0)) < structure.size:
         raise ConversionError(f"{structure.size} nodes do not fill a grid of shape {shape}, each place once")
     size = _sizes(patch, len(shape))
     if x.ndim != 2 or x.shape[1] % math.prod(size) or (channels == "none" and x.shape[1] != math.prod(size)):
-        raise ConversionError(f"the feature 'x' has shape {x.shape}, which is no number of channels of patches {size}")
+        raise ConversionError(f"the feature 'x' has shape {x.shape}, which does not fit patches of {size}")
     axes, depth = len(shape), x.shape[1] // math.prod(size)
     table = np.empty((*shape, *size, depth), x.dtype)
     table[tuple(places.T)] = x.reshape(-1, *size, depth)
@@ -87,7 +86,7 @@ def pixels(structure: Structure, patch: int | Sequence[int] = 1, channels: Chann
 def _channels_last(given: NDArray[Any], channels: Channels) -> NDArray[Any]:
     """(..., C), with one channel if the array has none."""
     if given.dtype.kind not in "biuf":
-        raise ConversionError(f"the pixels have dtype {given.dtype}; give numbers or truth values")
+        raise ConversionError(f"the pixels have dtype {given.dtype}; give numbers or booleans")
     axes = given.ndim - (channels != "none" and given.ndim > 2)
     if axes not in (2, 3):
         raise ConversionError(
@@ -107,14 +106,4 @@ def _sizes(patch: int | Sequence[int], axes: int) -> tuple[int, ...]:
         size = tuple(int(each) for each in patch)
     if len(size) != axes or min(size) < 1:
         raise ConversionError(f"patch is {patch!r}; give one whole number from 1, or one for each of {axes} axes")
-    return size
-
-
-def _patch(patch: int | Sequence[int], shape: Sequence[int]) -> tuple[int, ...]:
-    size = _sizes(patch, len(shape))
-    if any(length % part for length, part in zip(shape, size, strict=True)) or min(shape) < 1:
-        raise ConversionError(
-            f"pixels of shape {tuple(shape)} cannot be cut into patches of {size}; crop or pad them first, so that "
-            "each length is a multiple"
-        )
     return size

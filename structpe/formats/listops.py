@@ -13,13 +13,7 @@ from structpe.formats.reading import Item, Yielded, attempt, reader
 from structpe.formats.text import lines, shown
 from structpe.structure import Structure
 
-__all__ = [
-    "OPERATORS",
-    "expression",
-    "listops",
-    "value",
-]
-
+__all__ = ["OPERATORS", "expression", "listops", "value"]
 
 OPERATORS: dict[str, Callable[[Sequence[int]], int]] = {
     "MIN": min,
@@ -56,8 +50,7 @@ def _item(line: str, number: int, file: str, swapped: bool) -> Item:
     if len(columns) != 2:
         raise ReadError(f"the line is {shown(line)}; a value, a tab and an expression are needed")
     given, text = columns[::-1] if swapped else columns
-    symbols = tuple(text.replace("(", " ").replace(")", " ").split())
-    structure, digit = _parsed(symbols, f"{file}:{number}")
+    structure, digit = _parsed(text, f"{file}:{number}")
     if given.strip() != str(digit):
         raise ReadError(f"the value is {shown(given)}, and the expression has the value {digit}; correct one of them")
     return Item(structure, (str(digit),), str(number), {"value": digit})
@@ -73,7 +66,7 @@ def expression(text: str, name: str = "") -> Structure:
     Raises:
         ReadError: it is not an expression.
     """
-    return _parsed(tuple(text.replace("(", " ").replace(")", " ").split()), name)[0]
+    return _parsed(text, name)[0]
 
 
 def value(symbols: Sequence[str]) -> int:
@@ -88,14 +81,14 @@ def value(symbols: Sequence[str]) -> int:
     return _evaluated(symbols)[2]
 
 
-def _parsed(symbols: Sequence[str], name: str) -> tuple[Structure, int]:
-    nodes, edges, digit = _evaluated(symbols)
+def _parsed(text: str, name: str) -> tuple[Structure, int]:
+    nodes, edges, digit = _evaluated(text.replace("(", " ").replace(")", " ").split())
     ends = np.array(edges, dtype=np.int64).reshape(-1, 2)
     return Structure(tuple(nodes), ends, order=np.arange(len(nodes)), root=0, name=name), digit
 
 
 def _evaluated(symbols: Sequence[str]) -> tuple[list[str], list[tuple[int, int]], int]:
-    """Nodes, edges and the value of an expression; without recursion, since some are deeper than Python's stack."""
+    """Nodes, edges and the value of an expression, without recursion, since some are deeper than Python's stack."""
     nodes: list[str] = []
     edges: list[tuple[int, int]] = []
     arguments: list[list[int]] = [[]]
@@ -119,9 +112,7 @@ def _evaluated(symbols: Sequence[str]) -> tuple[list[str], list[tuple[int, int]]
         arguments.append([])
         nodes.append(symbol[1:])
     if above or not nodes:
-        raise ReadError(
-            f"{len(above)} operations are not closed; each ends with ]" if above else "there is no expression"
-        )
+        raise ReadError(f"{len(above)} operations lack their ]; add it" if above else "there is no expression")
     return nodes, edges, arguments[0][0]
 
 

@@ -7,10 +7,9 @@
 | order, units, features | attributes ``order``, ``units`` (a list), and the name of the feature |
 | root, name | attributes ``root``, ``name`` of the graph |
 
-The inverse restores the structure, but may reverse an undirected edge. Attributes of nodes and edges of other graphs
-are kept if they are numbers, booleans or arrays of the same shape, since the features of a structure are arrays; all
-nodes (or edges) must have them. A warning names others, such as texts, which are left out. An attribute that is None or
-NaN is missing. Other attributes of the graph itself are not part of a structure.
+The inverse restores the structure, but may reverse an undirected edge. Of other graphs, attributes of nodes and edges
+become features if they are numbers, booleans or arrays of one shape; all nodes (or edges) must have them. Others, such
+as texts, are left out with a warning. None and NaN count as missing. Other attributes of the graph itself are ignored.
 """
 
 from __future__ import annotations
@@ -30,12 +29,7 @@ from structpe.structure import Structure
 if TYPE_CHECKING:
     import networkx
 
-__all__ = [
-    "OWN",
-    "from_networkx",
-    "to_networkx",
-]
-
+__all__ = ["OWN", "from_networkx", "to_networkx"]
 
 OWN = ("order", "units")
 Rows = Sequence[tuple[Any, dict[Any, Any]]]
@@ -95,11 +89,10 @@ def _edges(graph: Any) -> list[tuple[Any, Any, dict[str, Any]]]:
 
 
 def _check_named(option: str, name: str, rows: Rows) -> None:
-    """Check that a name that differs from the usual one is that of an attribute."""
+    """Check that a name other than the default is the name of an attribute."""
     if name != option and rows and not any(name in data for _, data in rows):
         has = listed(dict.fromkeys(each for _, data in rows for each in data))
-        wrong = f"{option} names {name!r}, which none of the {len(rows)} has"
-        raise ConversionError(f"{wrong}; their attributes are: {has}")
+        raise ConversionError(f"{option} names {name!r}, which none of the {len(rows)} has; they have: {has}")
 
 
 def _check_features(wanted: Names, rows: Rows) -> None:
@@ -113,8 +106,7 @@ def _of_all(kind: str, rows: Rows, name: str, otherwise: str) -> list[Any] | Non
     having = [data[name] for _, data in rows if name in data]
     if having and len(having) < len(rows):
         lacking = next(each for each, data in rows if name not in data)
-        wrong = f"{kind} {lacking!r} has no {name!r}, but others have"
-        raise ConversionError(f"{wrong}; give it to all {kind}s, {otherwise}")
+        raise ConversionError(f"{kind} {lacking!r} has no {name!r}, but others do; give it to all {kind}s, {otherwise}")
     return having or None
 
 
@@ -150,8 +142,8 @@ def _stacked(values: Sequence[Any]) -> NDArray[Any] | None:
 
 def _without_rows(given: dict[Any, Any], edges: Rows) -> dict[str, NDArray[Any]]:
     """Features of edges of a graph without edges, which the graph itself stores."""
-    arrays = {name: value for name, value in given.items() if isinstance(value, np.ndarray) and not edges}
-    return {name: value for name, value in arrays.items() if str(name).startswith("edge_")}
+    named = {} if edges else {name: value for name, value in given.items() if str(name).startswith("edge_")}
+    return {name: value for name, value in named.items() if isinstance(value, np.ndarray)}
 
 
 def to_networkx(structure: Structure) -> networkx.MultiGraph[int]:
@@ -168,10 +160,10 @@ def to_networkx(structure: Structure) -> networkx.MultiGraph[int]:
     graph: networkx.MultiGraph[int] = kind(name=structure.name)
     if structure.root is not None:
         graph.graph["root"] = int(structure.root)
-    if not len(structure.edges):  # no edge can store them
-        graph.graph.update({name: value for name, value in structure.features.items() if name.startswith("edge_")})
     edge = {name: np.asarray(value) for name, value in structure.features.items() if name.startswith("edge_")}
     node = {name: np.asarray(value) for name, value in structure.features.items() if name not in edge}
+    if not len(structure.edges):  # no edge can store them
+        graph.graph.update(edge)
     for place, label in enumerate(structure.nodes):
         graph.add_node(place, label=label, **{name: value[place] for name, value in node.items()})
         if structure.order is not None:

@@ -1,16 +1,13 @@
 """Arrays of NumPy, tensors of PyTorch, sparse matrices of SciPy and images of Pillow.
 
-``as_structure(array, kind="adjacency")`` and ``convert(structure, "numpy")`` are as for sparse matrices of SciPy:
-labels, relations, order, root, units, other features than ``edge_weight`` and the name are lost.
-``as_structure(array, kind="image", patch=16)`` makes a grid, ``convert(structure, "numpy", kind="image", patch=16)``
-is the inverse; labels, other edges and other features are lost. ``as_structure(array, kind="edge_index")`` takes the
-sources and targets of edges.
+``as_structure(array, kind="adjacency")``, or any sparse matrix: each entry that is not zero is an edge from its row to
+its column, in the order of rows. Numbers, but not booleans, are ``edge_weight``. The inverse, ``convert(structure,
+"numpy")`` or ``"scipy"``, has the same dtype; labels, relations, order, root, units, other features and the name are
+lost. ``as_structure(array, kind="edge_index")`` takes the sources and targets of edges.
 
-A stored entry that is not zero is an edge from its row to its column. Numbers, but not booleans, are ``edge_weight``,
-with the same dtype in the inverse. A matrix cannot store labels, relations, order, root, units, other features and the
-name, which are lost; edges are in the order of rows.
-
-The inverse is an array: ``convert(structure, "numpy", kind="image")``, for ``PIL.Image.fromarray``.
+``as_structure(array, kind="image", patch=16)``, or an image of Pillow, makes a grid. The inverse is an array,
+``convert(structure, "numpy", kind="image", patch=16)``, for ``PIL.Image.fromarray``; labels, other edges and other
+features are lost.
 """
 
 from __future__ import annotations
@@ -26,13 +23,7 @@ from structpe.formats.converting import ConversionError, add_converter
 from structpe.formats.images import Channels, from_pixels, pixels
 from structpe.structure import Structure
 
-__all__ = [
-    "from_array",
-    "from_pillow",
-    "from_scipy",
-    "to_array_of",
-    "to_scipy",
-]
+__all__ = ["from_array", "from_pillow", "from_scipy", "to_array_of", "to_scipy"]
 
 
 Kind = Literal["adjacency", "image"]
@@ -84,10 +75,7 @@ def from_array(
 
 
 def to_array_of(
-    structure: Structure,
-    kind: Kind = "adjacency",
-    patch: int | Sequence[int] = 1,
-    channels: Channels = "last",
+    structure: Structure, kind: Kind = "adjacency", patch: int | Sequence[int] = 1, channels: Channels = "last"
 ) -> NDArray[Any]:
     """The structure as an adjacency matrix (n, n), or as the pixels of a grid.
 

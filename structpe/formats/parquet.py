@@ -15,10 +15,7 @@ from structpe.formats.arrays import from_mapping
 from structpe.formats.reading import Item, Yielded, attempt, reader
 from structpe.structure import Ids
 
-__all__ = [
-    "parquet",
-]
-
+__all__ = ["parquet"]
 
 MOST = 1 << 31
 """The largest size of a row group, in bytes; those of Hugging Face are some 100 MB."""
@@ -28,7 +25,7 @@ ROWS = 1000
 Cell = Callable[[int], Any]
 
 
-@reader("parquet", ".parquet", apart=True)
+@reader("parquet", ".parquet", parallel=True)
 def parquet(
     path: Path, directed: bool | None = None, features: Sequence[str] | None = None, id: str = "id"
 ) -> Iterator[Yielded]:
@@ -44,7 +41,7 @@ def parquet(
         id: name of the column with ids; rows are numbered from 1 without it.
 
     Raises:
-        ReadError: it is no Parquet table or damaged, has no column ``edge_index``, or a row group of more than 2 GiB.
+        ReadError: it is not a Parquet table or damaged, has no column ``edge_index``, or a row group over 2 GiB.
         MissingExtra: pyarrow is not installed.
     """
     with needing("pyarrow", "parquet"):
@@ -66,11 +63,11 @@ def parquet(
         if isinstance(error, OSError) and error.errno is not None:
             raise  # of the disk, not of the table
         reason = str(error).partition("\n")[0]
-        raise ReadError(f"it is no Parquet table, or damaged ({reason}); restore the original") from None
+        raise ReadError(f"it is not a Parquet table, or damaged ({reason}); restore the original") from None
 
 
 def _check(table: Any) -> None:
-    """Check what the end of the file says of its columns and row groups."""
+    """Check the columns and row groups that the end of the file declares."""
     names = table.schema_arrow.names
     if "edge_index" not in names or len(set(names)) < len(names):
         wrong = "it has no column 'edge_index'" if "edge_index" not in names else "two columns have one name"
@@ -112,7 +109,7 @@ def _cells(column: Any) -> Cell:
 
     def cell(row: int) -> Any:
         array = parts.array(row) if there[row] else None
-        return column[row].as_py() if array is None else array  # as lists, with what is lacking
+        return column[row].as_py() if array is None else array  # lists can be ragged, and lack values
 
     return cell
 
@@ -128,14 +125,14 @@ def _cuts(lists: Any) -> Ids:
 
 
 class _Parts(NamedTuple):
-    """A column of nested lists of numbers: where lists begin, by level; all numbers, and which of them are lacking."""
+    """A column of nested lists of numbers: starts of lists, by level; all numbers, and which of them are missing."""
 
     cuts: Sequence[Ids]
     flat: NDArray[Any]
     lacking: NDArray[np.bool_]
 
     def array(self, row: int) -> NDArray[Any] | None:
-        """The array of a row, with as many axes as lists are nested, or (0,) if it is empty; None if it is no array."""
+        """The array of a row, with an axis per level, or (0,) if it is empty; None if it is ragged or lacks a value."""
         first, last, shape = row, row + 1, list[int]()
         for level in self.cuts:
             lengths = np.diff(level[first : last + 1])

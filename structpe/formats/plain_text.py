@@ -1,6 +1,6 @@
 """Texts: PENMAN, trees in brackets, SMILES, graph6, Python, words. ``as_structure(text, kind=...)``.
 
-PENMAN and trees in brackets are recognised by how they begin. Nothing else is guessed, as many words are SMILES too.
+PENMAN and trees in brackets are recognised by their beginning. Nothing else is guessed: many words are SMILES too.
 Files are read with ``structpe.read``.
 """
 
@@ -18,10 +18,7 @@ from structpe.formats.smiles import Kind, molecule
 from structpe.registry import unknown
 from structpe.structure import Structure, path
 
-__all__ = [
-    "from_text",
-]
-
+__all__ = ["from_text"]
 
 PENMAN = re.compile(r"\s*(?:#[^\n]*\n\s*)*\(\s*[^\s()/]+\s*/")
 KINDS: dict[str, Callable[[str, str], Structure]] = {

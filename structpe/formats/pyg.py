@@ -8,8 +8,8 @@
 | order, owner, root, directed, name | attributes of these names |
 
 The inverse restores every field of a structure, also through a ``Batch``. Tensors of other graphs become features if
-they have a row per node, or a row per edge and a name that begins with ``edge_``. ``y`` is a feature only if
-``features`` includes it, since a target is not part of a structure. Everything else is left out.
+they have a row per node, or a row per edge and a name that begins with ``edge_``. ``y``, the target, is a feature only
+if ``features`` includes it. Everything else is left out.
 
 ``convert(structure, "pyg", hetero=True)`` makes ``HeteroData``: types of nodes are labels, types of edges relations.
 """
@@ -43,11 +43,7 @@ from structpe.structure import Structure
 if TYPE_CHECKING:
     from torch_geometric.data import Data, HeteroData
 
-__all__ = [
-    "from_pyg",
-    "to_pyg",
-]
-
+__all__ = ["from_pyg", "to_pyg"]
 
 BLANK = "to"
 """PyG's relation of edges without one."""
@@ -82,10 +78,8 @@ def from_pyg(
     if "_global_store" in given:
         return _from_hetero(data, directed, features, widths, name)
     if (batch := given.get("batch")) is not None and len(batch) and len(np.unique(to_array(batch, "batch"))) > 1:
-        raise ConversionError(
-            "the Data has several graphs, by its 'batch', but not their boundaries; give the graphs one by one, or a "
-            "Batch made by Batch.from_data_list"
-        )
+        wrong = "the Data has several graphs, by its 'batch', but not their boundaries"
+        raise ConversionError(f"{wrong}; give the graphs one by one, or a Batch made by Batch.from_data_list")
     return of_arrays(given, data.num_nodes, directed, features, name, "Data")
 
 
@@ -152,12 +146,10 @@ def _graphs(data: Any) -> Iterator[Any]:
     if not isinstance(data, Batch):
         return iter([data])
     try:
-        listed: list[Any] = data.to_data_list()
+        return iter(data.to_data_list())
     except RuntimeError:
-        raise ConversionError(
-            "the Batch lacks the boundaries of its graphs; make it by Batch.from_data_list, or give the graphs"
-        ) from None
-    return iter(listed)
+        wrong = "the Batch lacks the boundaries of its graphs"
+        raise ConversionError(f"{wrong}; make it by Batch.from_data_list, or give the graphs") from None
 
 
 def _from_hetero(data: Any, directed: bool | None, features: Names, widths: Widths, name: str | None) -> Structure:

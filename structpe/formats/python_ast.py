@@ -10,11 +10,7 @@ import numpy as np
 from structpe.formats.converting import ConversionError, add_converter
 from structpe.structure import Structure
 
-__all__ = [
-    "of_source",
-    "of_syntax",
-]
-
+__all__ = ["of_source", "of_syntax"]
 
 LONGEST = 80
 """Characters of a constant in a label; longer ones are cut."""
@@ -57,7 +53,11 @@ def of_syntax(tree: ast.AST, name: str = "", context: bool = False) -> Structure
             edges.append((parent, number))
             relations.append(field)
         if isinstance(part, ast.AST):
-            inner = [(each, number, named) for named, each in _parts(part) if context or not _is_context(each)]
+            inner = [
+                (each, number, named)
+                for named, each in _parts(part)
+                if context or not isinstance(each, ast.expr_context)
+            ]
             waiting.extend(reversed(inner))
     return Structure(
         tuple(labels),
@@ -76,10 +76,6 @@ def _parts(node: ast.AST) -> Iterator[tuple[str, object]]:
             continue
         for each in value if isinstance(value, list) else [value]:
             yield field, each
-
-
-def _is_context(part: object) -> bool:
-    return isinstance(part, ast.expr_context)
 
 
 def _label(part: object) -> str:

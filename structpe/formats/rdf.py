@@ -1,8 +1,8 @@
 """RDF: statements as graphs, from and to N-Triples, N-Quads, Turtle, TriG, N3, RDF/XML and rdflib.
 
-``as_structure(graph, names="terms")`` labels nodes and edges by whole terms, so that the inverse restores the
-statements, with other names of blank nodes. rdflib keeps no order, so statements are sorted. Labels that are not terms
-become IRIs with ``base=``. Order, root, units, features and name are lost.
+``as_structure(graph, names="terms")`` labels nodes and edges by whole terms. From these the inverse restores the
+statements, with other names of blank nodes. rdflib keeps no order, so statements are sorted. With ``base=``, labels
+that are not terms become IRIs. Order, root, units, features and name are lost.
 """
 
 from __future__ import annotations
@@ -189,7 +189,7 @@ TOKEN = re.compile(
     """,
     re.DOTALL | re.VERBOSE,
 )
-"""Tokens for finding the end; full stops in strings, IRIs and comments do not count."""
+"""Tokens for finding the end of a file; full stops in strings, IRIs and comments do not count."""
 DIRECTIVE = re.compile(r"(?i)(?:prefix \S*:|base) <[^<>\s]*>")
 """A directive in the notation of SPARQL, without a full stop."""
 
@@ -271,9 +271,7 @@ def _check_different(structure: Structure, nodes: Sequence[Term]) -> None:
     first: dict[Term, int] = {}
     for node, each in enumerate(nodes):
         if each.kind != "literal" and (other := first.setdefault(each, node)) != node:
-            raise structure.error(
-                f"nodes {other} and {node} are both {each.notation()}, so they would be one; make their labels differ"
-            )
+            raise structure.error(f"nodes {other} and {node} are both {each.notation()}; make their labels differ")
 
 
 Statement: TypeAlias = tuple[Term, ...]
@@ -282,7 +280,7 @@ Literals = Literal["shared", "own", "none"]
 LINES = (".nt", ".nq")
 FORMATS = {".ttl": "turtle", ".n3": "n3", ".trig": "trig", ".rdf": "xml", ".owl": "xml"}
 BASE = "relative:/"
-"""The base of relative IRIs, so that a graph contains no paths of this machine."""
+"""The base of relative IRIs, which would otherwise contain the path of the file on this machine."""
 
 
 @reader("rdf", ".nt .nq .ttl .n3 .trig .rdf .owl")
@@ -296,8 +294,8 @@ def rdf(path: Path, each: Each = "file", names: Names = "local", literals: Liter
 
     Args:
         path: a file; its suffix determines the notation.
-        each: what an item is: the whole ``file``, each named ``graph``, or the statements of each ``subject``. In
-            N-Triples and N-Quads, lines of a graph or subject that are not consecutive are several items.
+        each: an item is the whole ``file``, a named ``graph``, or the statements of a ``subject``. In N-Triples and
+            N-Quads, lines of a graph or subject that are not consecutive are several items.
         names: labels of nodes and edges: ``local`` names, ``full`` IRIs, or ``terms`` in N-Triples.
         literals: equal ones are one node (``shared``), each is a separate node (``own``), or they are left out
             (``none``).
@@ -306,7 +304,10 @@ def rdf(path: Path, each: Each = "file", names: Names = "local", literals: Liter
     if path.suffix in LINES:
         yield from _by_lines(path, each, made)
     else:
-        for key, group in _grouped(_parsed(path), each):
+        groups: dict[str, list[Statement]] = {}
+        for found in _parsed(path):
+            groups.setdefault("" if each == "file" else _key(found, each), []).append(found)
+        for key, group in groups.items():
             yield attempt(partial(made, key, group), key)
 
 
@@ -438,13 +439,6 @@ def _key(statement_: Statement, each: Each) -> str:
     return statement_[3].label("full") if len(statement_) == 4 else "default"
 
 
-def _grouped(statements: Iterable[Statement], each: Each) -> Iterator[tuple[str, list[Statement]]]:
-    groups: dict[str, list[Statement]] = {}
-    for found in statements:
-        groups.setdefault("" if each == "file" else _key(found, each), []).append(found)
-    yield from groups.items()
-
-
 def _parsed(path: Path) -> Iterable[Statement]:
     """The statements of a file, by rdflib."""
     if path.suffix not in FORMATS:
@@ -469,8 +463,7 @@ def _parsed(path: Path) -> Iterable[Statement]:
         raise ReadError(f"not {FORMATS[path.suffix]}: {type(error).__name__}: {shown(reason)}; correct it").at(
             *at
         ) from None
-    quads = [(triple, name if path.suffix == ".trig" else None) for triple, name in seen]
-    return (_named(rdflib, triple, name) for triple, name in quads)
+    return (_named(rdflib, triple, name if path.suffix == ".trig" else None) for triple, name in seen)
 
 
 def _recording() -> tuple[Any, dict[tuple[Any, Any], None]]:

@@ -1,10 +1,9 @@
 """A reader turns a path into items: each a structure, its texts, an id and metadata.
 
-Readers need no changes, if they open the path that they are given.
-
 A reader is a generator. It yields an item, or an :class:`attempt` to make one, which another process may do. For a
 bad item it yields the error instead, if it can find the next item; otherwise it raises. :func:`read` and :func:`stream`
-raise the first error, or skip bad items and report each of them.
+raise the first error, or skip bad items and report each of them. They report progress for each reader that opens the
+path that it is given.
 """
 
 from __future__ import annotations
@@ -50,7 +49,6 @@ __all__ = [
     "unreadable",
 ]
 
-
 T = TypeVar("T")
 PIECE = 1 << 17
 
@@ -75,7 +73,7 @@ class Meter:
             yield from files
             return
         for place, (file, chosen) in enumerate(files):
-            path = _Counting(file)
+            path = _Counting(file)  # so progress needs no change of any reader
             path.count = self._count
             yield path, chosen
             self.done = sum(self.sizes[: place + 1])
@@ -122,10 +120,10 @@ class _Counted(io.FileIO):
 
 
 def files_in(folder: Path, suffixes: Sequence[str]) -> list[Path]:
-    """The files in a folder and its subfolders, also in those that links lead to, by their suffixes, in order.
+    """The sorted files with these suffixes in a folder and its subfolders; links to folders are followed.
 
     Raises:
-        ReadError: a link leads nowhere, a file is none but a pipe, or a folder cannot be listed.
+        ReadError: a link is broken, a file is a pipe or a device, or a folder cannot be listed.
     """
     return sorted(each for each in _within(folder) if _wanted(each, suffixes))
 
@@ -133,7 +131,7 @@ def files_in(folder: Path, suffixes: Sequence[str]) -> list[Path]:
 def no_file(path: Path) -> ReadError:
     """The error for a path that is neither a file nor a folder."""
     if path.exists():
-        wrong = "this is a pipe or a device, which cannot be read twice; write what it gives to a file, and read that"
+        wrong = "this is a pipe or a device, which cannot be read twice; save its content to a file, and read that"
     elif path.is_symlink():
         wrong = f"the link leads to {path.readlink()}, where nothing is; fetch that file, or remove the link"
     else:
@@ -142,12 +140,12 @@ def no_file(path: Path) -> ReadError:
 
 
 def unreadable(error: OSError) -> ReadError:
-    """The error for a file or a folder that the system does not let one read."""
+    """The error for a file or a folder that the system does not allow to read."""
     return ReadError(f"the file cannot be read: {error.strerror}; check its permissions")
 
 
 def _within(folder: Path) -> Iterator[Path]:
-    """What is in a folder; each folder once, as links may lead to one above."""
+    """The paths in a folder. Each folder is visited once, since a link may lead to one above."""
     seen: set[tuple[int, int]] = set()
     for parent, folders, names in os.walk(folder, onerror=_unlisted, followlinks=True):
         here = os.stat(parent)
@@ -164,7 +162,7 @@ def _unlisted(error: OSError) -> None:
 
 
 def _wanted(file: Path, suffixes: Sequence[str]) -> bool:
-    """Whether a file of a folder is read; a link without a suffix that leads nowhere may be one to a folder."""
+    """Whether to read a file of a folder. A broken link without a suffix is an error: it may have led to a folder."""
     if file.name.startswith(".") or (file.suffix not in suffixes and (file.suffix or file.exists())):
         return False
     if not file.is_file():
@@ -201,7 +199,7 @@ class attempt:  # a verb, as readers call it: yield attempt(...)
     """An item that is not made yet. Called, it returns the item, or its error with the id and the line.
 
     Args:
-        make: returns the item; a function of a module or a ``partial`` of one, if the reader is ``apart``.
+        make: returns the item; a function of a module or a ``partial`` of one, if the reader is ``parallel``.
         id: of the item, for the error.
         line: the first line of the item, for the error.
     """
@@ -221,7 +219,7 @@ class attempt:  # a verb, as readers call it: yield attempt(...)
 
 
 Yielded: TypeAlias = Outcome | attempt
-"""What a reader yields."""
+"""An item, an error, or an attempt, from a reader."""
 
 Items: TypeAlias = Callable[..., Iterator[Yielded]]
 Made = TypeVar("Made", bound=Items)
@@ -237,7 +235,7 @@ class Reader:
         doc: a description, in one line.
         items: ``(path, **options)`` -> items.
         also: further suffixes, of files that it reads in a folder only if it is named.
-        apart: whether other processes can make its items, which takes most of the time.
+        parallel: whether other processes can make its items, which takes most of the time.
     """
 
     name: str
@@ -245,7 +243,7 @@ class Reader:
     doc: str
     items: Items
     also: tuple[str, ...] = ()
-    apart: bool = False
+    parallel: bool = False
 
     @property
     def options(self) -> tuple[str, ...]:
@@ -272,19 +270,19 @@ READERS: Registry[Reader] = Registry("structpe.formats", "reader", ReadError)
 """Every reader by its name."""
 
 
-def reader(name: str, suffixes: str, also: str = "", apart: bool = False) -> Callable[[Made], Made]:
+def reader(name: str, suffixes: str, also: str = "", parallel: bool = False) -> Callable[[Made], Made]:
     """Register a function as a reader; the first line of its docstring is its description.
 
     Args:
         name: its name.
         suffixes: the suffixes of its files, separated by spaces.
         also: suffixes that are too common to be claimed; such files are read if the reader is named.
-        apart: whether it yields :class:`attempt` that other processes can make, and this takes most of the time.
+        parallel: whether other processes can call its :class:`attempt`, and this takes most of the time.
     """
 
     def enter(items: Made) -> Made:
         doc = (inspect.getdoc(items) or "").partition("\n")[0]
-        READERS.add(name, Reader(name, tuple(suffixes.split()), doc, items, tuple(also.split()), apart))
+        READERS.add(name, Reader(name, tuple(suffixes.split()), doc, items, tuple(also.split()), parallel))
         return items
 
     return enter
@@ -316,11 +314,11 @@ class Reading(Sequence[Item]):
 
     @property
     def duplicates(self) -> list[str]:
-        """Ids of several items, which formats allow, but which matter when files are joined by ids."""
+        """Ids that several items share; formats allow this, but it matters when files are joined by ids."""
         return [id for id, count in Counter(item.id for item in self.items).items() if count > 1]
 
     def report(self) -> str:
-        """How many items were skipped, and the first of them with reasons; ``skipped`` has all."""
+        """The number of skipped items, and the first of them with reasons; ``skipped`` has all."""
         return skip_report(self.skipped[:SHOWN], len(self.skipped), len(self.items) + len(self.skipped))
 
 
@@ -332,7 +330,7 @@ _GROUP = 250
 
 
 def skip_report(first: Sequence[Skipped], count: int, total: int) -> str:
-    """How many items were skipped, and the first of them."""
+    """The number of skipped items, and the first of them with reasons."""
     shown = [f"  {place}: {message}" for place, message in first]
     more = [f"  and {count - len(first)} more"] if count > len(first) else []
     return "\n".join([f"skipped {count} of {total} items" + (":" if shown else ""), *shown, *more])
@@ -345,7 +343,7 @@ def read(
 
     Args:
         path: a file or a folder, or a list of them; folders and their subfolders are searched for files that the
-            reader claims. Links are followed; one that leads nowhere is an error, and so is a pipe.
+            reader claims. Links are followed; broken links and pipes are errors.
         reader: name of the reader; None chooses by the suffix of the file.
         on_error: ``raise`` raises the error of the first bad item, ``skip`` skips bad items and lists them in
             ``skipped``.
@@ -362,7 +360,7 @@ def read(
     reading = Reading(tuple(stream(path, reader, skip, **options)), tuple(skipped))
     if not reading.items:
         where = ", ".join(map(str, paths_of(path)))
-        raise ReadError(f"not one good item; check that the reader fits the file; {reading.report()}").at(where)
+        raise ReadError(f"no item could be read; check that the reader fits the file; {reading.report()}").at(where)
     return reading
 
 
@@ -407,13 +405,10 @@ def paths_of(path: Paths) -> list[Path]:
     """
     given: Sequence[object] = [path] if isinstance(path, (str, PathLike)) else path if _is_list(path) else [path]
     if not given:
-        raise ReadError("there is no path to read; give a file, a folder, or a list of these with one at least")
+        raise ReadError("the list of paths is empty; give a file, a folder, or a list of at least one of these")
     if wrong := [each for each in given if not isinstance(each, (str, PathLike))]:
-        given = repr(wrong[0])
-        raise ReadError(
-            f"read takes the path of a file or folder, or a list of paths; given is {given[:80]} "
-            f"({type(wrong[0]).__name__})"
-        )
+        odd = f"{repr(wrong[0])[:80]} ({type(wrong[0]).__name__})"
+        raise ReadError(f"read takes the path of a file or folder, or a list of paths; given is {odd}")
     if "" in given:
         raise ReadError("the path is empty; give a file or a folder, '.' for the current one")
     return [Path(each) for each in given if isinstance(each, (str, PathLike))]
@@ -439,8 +434,8 @@ def _place(id: str, line: int) -> list[str]:
 def _outcomes(file: Path, chosen: Reader, options: Mapping[str, Any], executor: Executor | None) -> Iterator[Outcome]:
     """The items and errors of a file, with their places."""
     yielded = _numbered(file, chosen, options)
-    made: Iterable[tuple[int | None, Outcome]] = map(_item_of, yielded)  # one by one, as some readers need
-    if chosen.apart and executor is not None:
+    made: Iterable[tuple[int | None, Outcome]] = map(_item_of, yielded)  # lazily, since some readers need it
+    if chosen.parallel and executor is not None:
         groups = ((group,) for group in iter(lambda: list(islice(yielded, _GROUP)), []))
         made = chain.from_iterable(in_order(_made, groups, executor))
     for number, outcome in made:
@@ -454,7 +449,7 @@ def _outcomes(file: Path, chosen: Reader, options: Mapping[str, Any], executor: 
 
 
 def _numbered(file: Path, chosen: Reader, options: Mapping[str, Any]) -> Iterator[tuple[int | None, Yielded]]:
-    """What the reader yields, from 1 on; if it cannot go on, or has nothing, the reason, without a number."""
+    """The outcomes of a reader, numbered from 1; if it stops or yields nothing, the reason, without a number."""
     number = 0
     try:
         for number, each in enumerate(chosen.items(file, **options), 1):
@@ -499,21 +494,16 @@ def _files(path: Path, name: str | None) -> Iterator[tuple[Path, Reader]]:
         yield file, given or _choose(file)
 
 
-def _check_head(file: Path) -> None:
-    """Check that a file without a known suffix can be text."""
-    try:
-        with located(file), file.open("rb") as opened:
-            check_text(opened.read(HEAD))
-    except OSError as error:
-        raise unreadable(error).at(file) from None
-
-
 def _choose(file: Path) -> Reader:
     claims = [known for known in READERS.values() if file.suffix in known.suffixes]
     if len(claims) == 1:
         return claims[0]
     names = ", ".join(repr(known.name) for known in claims or READERS.values())
-    _check_head(file)
+    try:
+        with located(file), file.open("rb") as opened:
+            check_text(opened.read(HEAD))  # before the question of the reader: it may not even be text
+    except OSError as error:
+        raise unreadable(error).at(file) from None
     if (call := OF_NETWORKX.get(file.suffix.lower())) is not None:
         said = f"but networkx reads them; in Python, give as_structure(networkx.{call}(PATH))"
         raise ReadError(f"no reader claims {file.suffix!r} files, {said}").at(file)

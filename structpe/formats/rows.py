@@ -16,11 +16,7 @@ from structpe.formats.networkx import from_networkx
 from structpe.formats.text import is_missing
 from structpe.structure import Structure
 
-__all__ = [
-    "from_mapping",
-    "from_mappings",
-    "from_node_link",
-]
+__all__ = ["from_mapping", "from_mappings", "from_node_link"]
 
 
 def from_mappings(
@@ -35,8 +31,7 @@ def from_node_link(data: Mapping[str, Any], features: Names = None) -> Structure
 
     Args:
         data: ``nodes``, mappings with ``id`` and attributes; ``edges`` or ``links``, mappings with ``source``,
-            ``target`` and attributes; and, if they are said, ``directed``, ``multigraph``, and ``graph``, its own
-            attributes.
+            ``target`` and attributes; and optionally ``directed``, ``multigraph``, and ``graph``, its own attributes.
         features: as in :func:`from_networkx`.
 
     Raises:
@@ -58,7 +53,7 @@ def from_node_link(data: Mapping[str, Any], features: Names = None) -> Structure
     for each in links:
         (source, target), attributes = _taken(each, ("source", "target"))
         if unknown := [end for end in (source, target) if end not in graph]:
-            raise ConversionError(f"an edge names {unknown[0]!r}, which is the id of no node; ids are texts or numbers")
+            raise ConversionError(f"an edge names {unknown[0]!r}, but no node has this id; ids are texts or numbers")
         number = attributes.pop("key", None) if data.get("multigraph") else None
         graph.add_edges_from([(source, target, number, attributes)])
     return from_networkx(graph, features=features)
@@ -71,7 +66,7 @@ def _taken(each: Any, names: tuple[str, ...]) -> tuple[list[Any], dict[str, Any]
         raise ConversionError(f"a node or edge in node-link form has no {needed!r}: {repr(each)[:80]}; give it one")
     found = [tuple(each[name]) if isinstance(each[name], list) else each[name] for name in names]
     if wrong := [value for value in found if not isinstance(value, Hashable)]:
-        raise ConversionError(f"the id {repr(wrong[0])[:80]} is no text or number; give each node one")
+        raise ConversionError(f"the id {repr(wrong[0])[:80]} is not a text or number; give each node one")
     return found, {name: value for name, value in each.items() if name not in names}
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -11,14 +11,25 @@ from structpe.formats.reading import Item, Yielded, attempt, reader
 from structpe.formats.text import cut_off, ended_lines, longer, shown
 from structpe.structure import path as path_graph
 
-__all__ = [
-    "cogs",
-    "scan",
-]
-
+__all__ = ["cogs", "scan"]
 
 COMMAND, ACTIONS = "IN:", " OUT:"
 ACTIONS_OF_SCAN = ("I_JUMP", "I_LOOK", "I_RUN", "I_TURN_LEFT", "I_TURN_RIGHT", "I_WALK")
+
+
+def _attempts(
+    path: Path, known: Iterable[str], ending: Callable[[str], Sequence[str]], item: Callable[[str, int, str], Item]
+) -> Iterator[Yielded]:
+    """An attempt per line. A last line whose final word only begins a word of the lines before was cut off."""
+    seen = set(known)
+    for number, line, ended in ended_lines(path):
+        if line.strip():
+            words = ending(line)
+            if not ended and (cut := cut_off(line, number, longer(words[-1], seen) if words else "")) is not None:
+                yield cut
+                return
+            seen.update(words)
+            yield attempt(partial(item, line, number, path.name), line=number)
 
 
 @reader("scan", ".scan", also=".txt")
@@ -27,18 +38,10 @@ def scan(path: Path) -> Iterator[Yielded]:
 
     ``texts`` has the actions.
     """
-    seen = set(ACTIONS_OF_SCAN)
-    for number, line, ended in ended_lines(path):
-        if line.strip():
-            actions = line.rpartition(ACTIONS)[2].split()
-            if not ended and (cut := cut_off(line, number, longer(actions[-1], seen) if actions else "")) is not None:
-                yield cut
-                return
-            seen.update(actions)
-            yield attempt(partial(_item, line, number, path.name), line=number)
+    return _attempts(path, ACTIONS_OF_SCAN, lambda line: line.rpartition(ACTIONS)[2].split(), _scan_item)
 
 
-def _item(line: str, number: int, file: str) -> Item:
+def _scan_item(line: str, number: int, file: str) -> Item:
     command, separator, actions = line.partition(ACTIONS)
     words = command.removeprefix(COMMAND).split()
     if not line.startswith(COMMAND) or not separator or not words or ACTIONS in actions:
@@ -53,15 +56,7 @@ def cogs(path: Path) -> Iterator[Yielded]:
     ``texts`` has the logical form, ``metadata["type"]`` the type of the example: ``in_distribution``, ``primitive``, or
     one of 21 kinds of generalization.
     """
-    seen: set[str] = set()
-    for number, line, ended in ended_lines(path):
-        if line.strip():
-            kind = line.rpartition("\t")[2]
-            if not ended and (cut := cut_off(line, number, longer(kind, seen))) is not None:
-                yield cut
-                return
-            seen.add(kind)
-            yield attempt(partial(_cogs_item, line, number, path.name), line=number)
+    return _attempts(path, (), lambda line: [line.rpartition("\t")[2]], _cogs_item)
 
 
 def _cogs_item(line: str, number: int, file: str) -> Item:

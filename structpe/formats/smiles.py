@@ -1,14 +1,14 @@
 """SMILES: molecules as undirected graphs of atoms and bonds, from and to texts and RDKit.
 
-The columns of an atom: atomic number, chirality, degree with hydrogens, formal charge, hydrogens, radical electrons,
-hybridization, whether aromatic, whether in a ring. Those of a bond: type, stereo, whether conjugated. Numbers and names
-have a last category for anything else.
+``features="ogb"`` adds the features of the Open Graph Benchmark. The columns of an atom: atomic number, chirality,
+degree with hydrogens, formal charge, hydrogens, radical electrons, hybridization, whether aromatic, whether in a ring.
+Those of a bond: type, stereo, whether conjugated. Numbers and names have a last category for anything else.
 
-With ``features="ogb"`` the inverse has the same canonical SMILES, including hydrogens, charges, radicals and stereo.
-OGB's features lack isotopes and atom map numbers, which are lost; the coordinates of a conformer are the feature
-``pos``. OGB's features also lack charges beyond 5, more than 8 hydrogens or 4 radical electrons, and other stereo than
-tetrahedral and cis/trans, for which the inverse raises an error. Without features the inverse needs ``neutral=True``:
-no charges and stereo, and the hydrogens of the valence. Order, root, units and other features are lost.
+With these features the inverse has the same canonical SMILES, including hydrogens, charges, radicals and stereo.
+Isotopes and atom map numbers are lost; the coordinates of a conformer are the feature ``pos``. The inverse raises an
+error for charges beyond 5, more than 8 hydrogens or 4 radical electrons, and other stereo than tetrahedral and
+cis/trans, which the features cannot say. Without features the inverse needs ``neutral=True``: no charges and stereo,
+and the hydrogens of the valence. Order, root, units and other features are lost.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from structpe.errors import ReadError, StructureError, listed, needing
 from structpe.formats.converting import ConversionError, add_converter
@@ -49,20 +48,19 @@ __all__ = [
     "too_large",
 ]
 
-
 ATOM_CATEGORIES = (119, 5, 12, 12, 10, 6, 6, 2, 2)
 """Number of categories of each column of an atom."""
 
 BOND_CATEGORIES = (5, 6, 2)
 """Number of categories of each column of a bond."""
 
-TABLE = (
+_SYMBOLS = (
     "H He Li Be B C N O F Ne Na Mg Al Si P S Cl Ar K Ca Sc Ti V Cr Mn Fe Co Ni Cu Zn Ga Ge As Se Br Kr "
     "Rb Sr Y Zr Nb Mo Tc Ru Rh Pd Ag Cd In Sn Sb Te I Xe Cs Ba La Ce Pr Nd Pm Sm Eu Gd Tb Dy Ho Er Tm Yb Lu "
     "Hf Ta W Re Os Ir Pt Au Hg Tl Pb Bi Po At Rn Fr Ra Ac Th Pa U Np Pu Am Cm Bk Cf Es Fm Md No Lr "
     "Rf Db Sg Bh Hs Mt Ds Rg Cn Nh Fl Mc Lv Ts Og *"
 )
-SYMBOLS = tuple(TABLE.split())
+SYMBOLS = tuple(_SYMBOLS.split())
 """Symbol of each category of the first column of an atom."""
 
 CHIRALITY = {"CHI_UNSPECIFIED": 0, "CHI_TETRAHEDRAL_CW": 1, "CHI_TETRAHEDRAL_CCW": 2, "CHI_OTHER": 3}
@@ -112,18 +110,16 @@ def _within(number: int, low: int, high: int) -> int:
 
 
 ATOMS, RINGS = 3_000, 500
-"""The largest molecule: RDKit takes a second for many rings, time grows with the cube, and no signal is heard in it."""
+"""The largest molecule: many rings take RDKit a second, time grows with the cube, and it cannot be interrupted."""
 UNKNOWN = {1: (3, "chirality"), 3: (11, "charge"), 4: (9, "number of hydrogens"), 5: (5, "number of radical electrons")}
 """Per column of atoms, the first category that means 'something else' and cannot be converted. The chirality
 ``CHI_OTHER`` can end the process within RDKit."""
-CHIRAL_TAGS = ("CHI_UNSPECIFIED", "CHI_TETRAHEDRAL_CW", "CHI_TETRAHEDRAL_CCW")
-STEREO_TAGS = ("STEREONONE", "STEREOZ", "STEREOE", "STEREOCIS", "STEREOTRANS", "STEREOANY")
+CHIRAL_TAGS, STEREO_TAGS = tuple(CHIRALITY), tuple(STEREO)
 SIDES = {"STEREOZ": "STEREOCIS", "STEREOE": "STEREOTRANS", "STEREOCIS": "STEREOCIS", "STEREOTRANS": "STEREOTRANS"}
-BOND_NAMES = ("single", "double", "triple", "aromatic")
 
 
 def too_large(atoms: int, rings: int) -> str:
-    """What is wrong with a molecule of so many atoms, and bonds that close rings; empty if nothing."""
+    """The reason why a molecule with these numbers of atoms and of bonds that close rings is too large; or ''."""
     for count, most, what in ((atoms, ATOMS, "atoms"), (rings, RINGS, "bonds that close rings")):
         if count > most:
             return f"has {count} {what}; a molecule has {most} at most, leave it out"
@@ -131,7 +127,7 @@ def too_large(atoms: int, rings: int) -> str:
 
 
 def ring_bonds(structure: Structure) -> int:
-    """Edges that close rings: those that are in no tree of each connected part."""
+    """The number of edges that close rings: those outside a spanning forest."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
@@ -175,10 +171,12 @@ def as_molecule(structure: Structure, neutral: bool = False, strict: bool = True
             _set_stereo(structure, draft, bonds[:, 1])
         Chem.AssignStereochemistry(draft, cleanIt=True, force=True)
     except ValueError as error:  # including RDKit's own errors about molecules
-        raise structure.error(f"this is no molecule: {str(error).strip()}; correct it, or give strict=False") from None
+        raise structure.error(
+            f"this is not a molecule: {str(error).strip()}; correct it, or give strict=False"
+        ) from None
     except (RuntimeError, KeyError) as error:  # if a check inside RDKit fails, or a rank has not been computed
         reason = shown(" ".join(str(error).split()))
-        raise structure.error(f"this is no molecule, RDKit fails with {reason}; correct it") from None
+        raise structure.error(f"this is not a molecule, RDKit fails with {reason}; correct it") from None
     finally:
         del quiet
     if structure.directed:
@@ -238,12 +236,11 @@ def _draft_bond(structure: Structure, draft: Any, edge: int, source: int, target
     given = structure.relation(edge)
     kind = Chem.BondType.names.get(given.upper())
     if kind is None or given != given.lower():
-        raise structure.error(
-            f"the relation of edge {edge} is {given!r}; types of bonds are {', '.join(BOND_NAMES)}, ..."
-        )
+        known = ", ".join(BONDS).lower()
+        raise structure.error(f"the relation of edge {edge} is {given!r}; types of bonds are {known}, ...")
     if source == target or draft.GetBondBetweenAtoms(source, target) is not None:
         what = "a bond of an atom with itself" if source == target else "a second bond between the same atoms"
-        raise structure.error(f"edge {edge}, {source} - {target}, is {what}; a molecule has none, remove it")
+        raise structure.error(f"edge {edge}, {source} - {target}, is {what}; remove it")
     draft.AddBond(source, target, kind)
     if given == "aromatic":
         draft.GetBondBetweenAtoms(source, target).SetIsAromatic(True)
@@ -270,10 +267,8 @@ def _set_stereo(structure: Structure, draft: Any, stereo: Ids) -> None:
             draft.GetBondWithIdx(edge).SetStereo(Chem.BondStereo.names[SIDES[STEREO_TAGS[int(stereo[edge])]]])
         if not ready:
             source, target = structure.edges[waiting[0]]
-            raise structure.error(
-                f"edge {waiting[0]}, {source} - {target}, has stereo by feature 'edge_x', but an end of it has no "
-                "neighbour of highest rank, which stereo needs"
-            )
+            wrong = f"edge {waiting[0]}, {source} - {target}, has stereo by feature 'edge_x'"
+            raise structure.error(f"{wrong}, but an end has no neighbour of highest rank, which stereo needs")
         waiting = [edge for edge in waiting if edge not in ready]
     Chem.SetDoubleBondNeighborDirections(draft)  # from which RDKit reads stereo again, as it does from SMILES
 
@@ -295,7 +290,7 @@ def _highest(bond: Any) -> tuple[int, int] | None:
 Kind = Literal["none", "ogb"]
 Made = Callable[[str, str], Structure]
 LONGEST = 30_000
-"""Characters of a SMILES, before anything looks at them."""
+"""The largest number of characters of a SMILES, which is checked first."""
 ATOM = re.compile(r"\[[^][]*]|Br?|Cl?|[NOPSFIbcnops*]")
 BRACKETS = re.compile(r"\[[^][]*]")
 CLOSURE = re.compile(r"%\([0-9]{1,5}\)|%[0-9]{2}|[0-9]")
@@ -336,7 +331,7 @@ def of_molecule(found: Any, name: str = "", features: Kind = "none") -> Structur
         ReadError: ``features`` is unknown, or needs a sanitized molecule, or an atom is not an element.
     """
     _check(features)
-    # Once, as RDKit makes new objects each time; and by number, as its own iterators count them anew for each.
+    # In lists, since RDKit makes new objects at each access; by number, since each step of its iterators counts again.
     atoms = [found.GetAtomWithIdx(number) for number in range(found.GetNumAtoms())]
     bonds = [found.GetBondWithIdx(number) for number in range(found.GetNumBonds())]
     try:
@@ -366,7 +361,7 @@ def _features(atoms: list[Any], bonds: list[Any]) -> dict[str, Ids]:
         raise ReadError("the molecule is not sanitized; call Chem.SanitizeMol of RDKit on it first") from None
 
 
-@reader("smiles", ".csv .smi .smiles", apart=True)
+@reader("smiles", ".csv .smi .smiles", parallel=True)
 def smiles(path: Path, column: str = "smiles", features: Kind = "none", strict: bool = True) -> Iterator[Yielded]:
     """SMILES: a column of a CSV file with a header; in other files a SMILES per line, and after a space its name.
 
@@ -451,7 +446,7 @@ def parsed(smiles: str, strict: bool = True) -> Any:
 
 
 def _check_size(smiles: str) -> str:
-    """Check that RDKit is done with a text within a second or so; returns an atom with too large a number, or nothing.
+    """Check that RDKit can parse a text within about a second; return an atom with too large a number, or ''.
 
     Raises:
         ReadError: it is too long, or has too many atoms or rings.
@@ -459,8 +454,7 @@ def _check_size(smiles: str) -> str:
     if len(smiles) > LONGEST:
         raise ReadError(f"the SMILES has {len(smiles)} characters; {LONGEST} at most, leave the molecule out")
     atoms = ATOM.findall(smiles)
-    wrong = too_large(len(atoms), len(CLOSURE.findall(BRACKETS.sub("", smiles))) // 2)
-    if wrong:
+    if wrong := too_large(len(atoms), len(CLOSURE.findall(BRACKETS.sub("", smiles))) // 2):
         raise ReadError(f"{shown(smiles)} {wrong}")
     return next((atom for atom in atoms if LARGE.search(atom)), "")
 
@@ -513,7 +507,7 @@ def smiles_text(item: Item, neutral: bool = False, strict: bool = True) -> str:
     except StructureError as error:
         raise WriteError(error.message).at(*error.places) from None
     if item.id.splitlines() not in ([], [item.id]):
-        raise WriteError(f"the id {item.id!r} holds an end of line; give another")
+        raise WriteError(f"the id {item.id!r} contains a line end; give another")
     from rdkit import Chem
 
     return f"{Chem.MolToSmiles(molecule)} {item.id}".rstrip() + "\n"
@@ -541,10 +535,8 @@ def from_rdkit(mol: Any, features: Kind = "none", conformer: int | Literal["only
     if conformer == "only":
         conformer = known[0]
         if len(known) > 1:
-            raise ConversionError(
-                f"the molecule has {len(known)} conformers, a structure has place for the coordinates of one; give "
-                f"conformer= one of {listed(known)}, or None for none"
-            )
+            wrong = f"the molecule has {len(known)} conformers, and a structure holds the coordinates of one"
+            raise ConversionError(f"{wrong}; give conformer= one of {listed(known)}, or None for none")
     if conformer not in known:
         has = listed(known) if known else "none; AllChem.EmbedMolecule(mol) of RDKit makes one"
         raise ConversionError(f"the molecule has no conformer {conformer}; it has: {has}")
@@ -561,26 +553,22 @@ def to_rdkit(structure: Structure, neutral: bool = False, strict: bool = True) -
         strict: whether a valence that RDKit does not permit raises an error.
 
     Raises:
-        ConversionError: it is not a molecule, or lacks required features; see ``structpe/formats/smiles.py``.
+        ConversionError: it is not a molecule, or lacks required features.
     """
     try:
         mol = as_molecule(structure, neutral, strict)
     except StructureError as error:
         raise ConversionError(error.message).at(*error.places) from None
     if (places := np.asarray(structure.features.get("pos", ()))).shape == (structure.size, 3):
-        _add_conformer(mol, places.astype(np.float64))
+        from rdkit import Chem
+
+        conformer = Chem.Conformer(len(places))
+        for atom, place in enumerate(places.astype(np.float64).tolist()):
+            conformer.SetAtomPosition(atom, place)
+        mol.AddConformer(conformer)
     if structure.name:
         mol.SetProp("_Name", structure.name)
     return mol
-
-
-def _add_conformer(mol: Any, places: NDArray[np.float64]) -> None:
-    from rdkit import Chem
-
-    conformer = Chem.Conformer(len(places))
-    for atom, place in enumerate(places.tolist()):
-        conformer.SetAtomPosition(atom, place)
-    mol.AddConformer(conformer)
 
 
 add_converter("rdkit", "rdkit.Mol", "molecules, and back", from_rdkit, to_rdkit)

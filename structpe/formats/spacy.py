@@ -8,8 +8,8 @@
 
 A token of whitespace is not a word: its dependents become those of its head. If it is the root, its first dependent
 becomes the root and the head of the others. A structure has no tags, since they are not arrays; :func:`sentences`
-yields items with tags. A Doc has only words, tags, heads and single spaces; other features, units
-and the name are lost; so is the order, as nodes are the words in their order.
+yields items with tags. A Doc has only words, tags, heads and single spaces, so the order (nodes are the words in their
+order), other features, units and the name are lost.
 """
 
 from __future__ import annotations
@@ -32,11 +32,7 @@ if TYPE_CHECKING:
     from spacy.tokens import Doc, Span, Token
     from spacy.vocab import Vocab
 
-__all__ = [
-    "sentences",
-    "to_doc",
-]
-
+__all__ = ["sentences", "to_doc"]
 
 ROOT = "ROOT"
 """spaCy's relation of the root."""
@@ -66,7 +62,7 @@ def sentences(doc: Doc | Span, whitespace: bool = False) -> Iterator[Item]:
             "spacy.load('en_core_web_sm') or one of 'structpe parse --train', or give Doc(..., heads=..., deps=...)"
         )
     number = 0
-    for _, group in groupby(doc, key=_sentence):
+    for _, group in groupby(doc, key=lambda token: token.sent.start):
         tokens = list(group)
         words = [token for token in tokens if whitespace or not token.text.isspace()]
         if words:
@@ -76,7 +72,7 @@ def sentences(doc: Doc | Span, whitespace: bool = False) -> Iterator[Item]:
 
 @cache
 def _vocabulary() -> Vocab:
-    """Made once, because it takes longer than the Doc, and ``Doc.from_docs`` joins only Docs of one vocabulary."""
+    """Made once: it takes longer than the Doc, and ``Doc.from_docs`` joins only Docs with the same vocabulary."""
     from spacy import blank  # an empty Vocab would not know white space
 
     return blank("xx").vocab
@@ -107,8 +103,7 @@ def to_doc(
     with needing("spacy", "trees"):
         from spacy.tokens import Doc as SpacyDoc
     _check(structure, {"spaces": spaces, "tags": tags, "pos": pos})
-    _check_pos(pos or ())
-    reading = np.arange(structure.size) if structure.order is None else np.argsort(structure.order)
+    reading = structure.reading
     place = np.argsort(reading)
     parents = structure.parents()
     relations = dict(zip(structure.edges[:, 1].tolist(), structure.relations, strict=False))
@@ -134,11 +129,6 @@ def _has_heads(doc: Doc | Span) -> bool:
     return bool(whole.has_annotation("DEP") or (whole.has_annotation("HEAD") and any(t.head.i != t.i for t in whole)))
 
 
-def _sentence(token: Token) -> int:
-    """The start of the sentence of a token."""
-    return int(token.sent.start)
-
-
 def _item(tokens: Sequence[Token], words: Sequence[Token], number: int) -> Item:
     number_of = {token.i: place for place, token in enumerate(words, 1)}
     heads = _heads(tokens, number_of)
@@ -151,12 +141,12 @@ def _item(tokens: Sequence[Token], words: Sequence[Token], number: int) -> Item:
         "start": start,
         "upos": tuple(word.pos_ or "_" for word in words),
         "xpos": tuple(word.tag_ or "_" for word in words),
-        "space_after": tuple(_is_apart(word) for word in words),
+        "space_after": tuple(_space_follows(word) for word in words),
     }
     return Item(replace(structure, features={"span": span}), (text,), str(number), metadata)
 
 
-def _is_apart(word: Token) -> bool:
+def _space_follows(word: Token) -> bool:
     """Whether whitespace follows, which is a separate token if it is more than one space."""
     last = word.i + 1 == len(word.doc)
     return bool(word.whitespace_) or (not last and word.doc[word.i + 1].text.isspace())
@@ -184,6 +174,8 @@ def _heads(tokens: Sequence[Token], number_of: dict[int, int]) -> list[int]:
 
 
 def _check(structure: Structure, columns: dict[str, Sequence[Any] | None]) -> None:
+    from spacy.parts_of_speech import IDS
+
     if not structure.directed:
         raise ConversionError("the edges are undirected; those of a Doc lead from head to dependent")
     for name, column in columns.items():
@@ -193,15 +185,8 @@ def _check(structure: Structure, columns: dict[str, Sequence[Any] | None]) -> No
         if not label:
             raise ConversionError(f"node {node} has an empty label, and spaCy allows no empty word; give it a text")
         if any("\ud800" <= character <= "\udfff" for character in label):
-            raise ConversionError(
-                f"node {node} ({label!r}) has half of a character (a surrogate); correct its text first"
-            )
-
-
-def _check_pos(pos: Sequence[str]) -> None:
-    from spacy.parts_of_speech import IDS
-
-    if wrong := [tag for tag in pos if tag not in IDS]:
+            raise ConversionError(f"node {node} ({label!r}) has half of a character (a surrogate); correct its text")
+    if wrong := [tag for tag in columns["pos"] or () if tag not in IDS]:
         known = ", ".join(filter(None, IDS))
         raise ConversionError(f"spaCy has no pos {wrong[0]!r}; give one of {known}, or '' for none")
 
@@ -212,8 +197,8 @@ def _spaces(structure: Structure, reading: Ids) -> list[bool]:
         return [True] * (structure.size - 1) + last
     span = np.asarray(structure.features["span"])[reading]
     known = span[:, 0] >= 0
-    apart = span[1:, 0] > span[:-1, 1]
-    return [bool(space) for space in np.where(known[1:] & known[:-1], apart, True)] + last
+    gap = span[1:, 0] > span[:-1, 1]
+    return [bool(space) for space in np.where(known[1:] & known[:-1], gap, True)] + last
 
 
 add_converter("spacy", "spacy.Doc spacy.Span", "a parsed Doc, one tree per sentence, and back", _read, to_doc)

@@ -1,6 +1,6 @@
 """Tables: a graph whose nodes are the columns, and whose edges measure how much they depend on each other.
 
-There is no inverse: the graph of columns has no rows, and a row of numbers no labels.
+A ``DataFrame`` with a column ``edge_index`` is a table of graphs instead, one in each row. There is no inverse.
 """
 
 from __future__ import annotations
@@ -24,13 +24,7 @@ from structpe.formats.text import lines, present, shown
 from structpe.formats.triples import HEADERS
 from structpe.structure import Structure
 
-__all__ = [
-    "Relation",
-    "feature_graph",
-    "from_pandas",
-    "rows",
-    "table",
-]
+__all__ = ["Relation", "feature_graph", "from_pandas", "rows", "table"]
 
 
 def _check_header(names: list[str]) -> None:
@@ -69,11 +63,10 @@ def rows(path: Path, delimiter: str = ",") -> Iterator[tuple[int, list[str]]]:
 
 
 Relation = Literal["pearson", "spearman", "mutual information"]
-RELATIONS = ("pearson", "spearman", "mutual information")
 NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
-"""A number; digits before a point and after it can be told apart in one way only, or long ones would take for ever."""
+"""A number. Each text matches in one way only; otherwise long texts would take exponential time."""
 MOST: dict[str, int] = {"pearson": 2_048, "spearman": 2_048, "mutual information": 512}
-"""Columns, all pairs of which are compared; for mutual information one by one, for correlations at once."""
+"""The largest number of columns. Correlations of all pairs are computed at once, mutual information one by one."""
 Floats = NDArray[np.float64]
 
 
@@ -141,14 +134,15 @@ def table(
         columns: names of the columns to use; None for all. Leave out targets.
         delimiter: the separator of cells.
     """
-    yield attempt(partial(_item, path, (relation, threshold, bins), columns, delimiter))
+    options = {"relation": relation, "threshold": threshold, "bins": bins}
+    yield attempt(partial(_item, path, columns, delimiter, options))
 
 
-def _item(path: Path, options: tuple[Relation, float, int], wanted: Sequence[str] | None, delimiter: str) -> Item:
+def _item(path: Path, wanted: Sequence[str] | None, delimiter: str, options: Mapping[str, Any]) -> Item:
     found = rows(path, delimiter)
     _, header = next(found)
     chosen = list(range(len(header))) if wanted is None else [_place(header, each) for each in wanted]
-    _check_count(len(chosen), options[0])
+    _check_count(len(chosen), options["relation"])
     cells: list[list[str]] = [[] for _ in chosen]
     for line, row in found:
         if len(row) != len(header):
@@ -156,13 +150,11 @@ def _item(path: Path, options: tuple[Relation, float, int], wanted: Sequence[str
             raise ReadError(wrong).at(f"line {line}")
         for column, place in zip(cells, chosen, strict=True):
             if not row[place].strip():
-                raise ReadError(
-                    f"the cell of column {shown(header[place])} is empty; fill it, or leave the row out"
-                ).at(f"line {line}")
+                wrong = f"the cell of column {shown(header[place])} is empty; fill it, or leave the row out"
+                raise ReadError(wrong).at(f"line {line}")
             column.append(row[place].strip())
     names = [header[place] for place in chosen]
-    arrays = [_numbers(column) for column in cells]
-    return Item(feature_graph(names, arrays, *options, name=path.name), id="1")
+    return Item(feature_graph(names, [_numbers(column) for column in cells], **options, name=path.name), id="1")
 
 
 def _place(header: Sequence[str], name: str) -> int:
@@ -179,8 +171,8 @@ def _numbers(column: Sequence[str]) -> NDArray[Any]:
 
 
 def _check_options(relation: str, threshold: float, bins: float) -> None:
-    if relation not in RELATIONS:
-        raise StructureError(f"the relation of columns is {relation!r}; give one of: {', '.join(RELATIONS)}")
+    if relation not in MOST:
+        raise StructureError(f"the relation of columns is {relation!r}; give one of: {', '.join(MOST)}")
     if not threshold >= 0:
         raise StructureError(f"the threshold is {threshold}; give 0 or more, which absolute values must exceed")
     if bins < 2:
@@ -189,10 +181,8 @@ def _check_options(relation: str, threshold: float, bins: float) -> None:
 
 def _check_count(columns: int, relation: str) -> None:
     if columns > (most := MOST.get(relation, columns)):
-        raise StructureError(
-            f"the table has {columns} columns, and {relation} compares {most} at most, each with each; choose some of "
-            "them (columns=)"
-        )
+        wrong = f"the table has {columns} columns, and {relation} compares all pairs of at most {most}"
+        raise StructureError(f"{wrong}; choose some of them (columns=)")
 
 
 def _check_shape(names: Sequence[str], columns: Sequence[NDArray[Any]]) -> None:
@@ -259,8 +249,8 @@ def _information(classes: Sequence[NDArray[np.int64]]) -> Floats:
         for j in range(i + 1, len(classes)):
             width = int(classes[j].max()) + 1
             pairs, counts = np.unique(one * width + classes[j], return_counts=True)  # few of all pairs of classes occur
-            apart = np.bincount(one)[pairs // width] * np.bincount(classes[j])[pairs % width]
-            weights[i, j] = max(0.0, float((counts * np.log(counts * (len(one) / apart))).sum() / len(one)))
+            alone = np.bincount(one)[pairs // width] * np.bincount(classes[j])[pairs % width]
+            weights[i, j] = max(0.0, float((counts * np.log(counts * (len(one) / alone))).sum() / len(one)))
     return weights + weights.T
 
 
@@ -274,7 +264,7 @@ def from_pandas(
     bins: int = 10,
     columns: Sequence[str] | None = None,
 ) -> Structure:
-    """The graph of the columns of a ``DataFrame``; see :func:`structpe.formats.tables.feature_graph`.
+    """The graph of the columns of a ``DataFrame``; see :func:`feature_graph`.
 
     Args:
         frame: columns of numbers, booleans, texts or categories.
@@ -327,12 +317,15 @@ def _read(
         meant = "a graph in each row, as it has a column 'edge_index'" if rows else "one graph, that of its columns"
         raise ConversionError(f"the table is read as {meant}, which has no option {odd[0]!r}; leave it out")
     if rows:
-        return of_rows(_rows(frame), lambda row: as_structure(row, directed=directed, features=features))
+        names = list(map(str, frame.columns))
+        cells = frame.itertuples(index=False, name=None)
+        found = (present(dict(zip(names, row, strict=True))) for row in cells)
+        return of_rows(found, lambda row: as_structure(row, directed=directed, features=features))
     return from_pandas(frame, **{name: value for name, value in of_columns.items() if value is not None})  # type: ignore[arg-type]
 
 
 def _check_no_edges(names: Sequence[str]) -> None:
-    """Check that a table is no list of edges, by the usual names of their columns."""
+    """Check that a table is not a list of edges, by the usual names of their columns."""
     ends = [[name for name in names if name.strip().lower() in known] for known in (HEADS, TAILS)]
     if len(ends[0]) != 1 or len(ends[1]) != 1:
         return
@@ -341,16 +334,9 @@ def _check_no_edges(names: Sequence[str]) -> None:
     facts = f"for triples give frame[{triple}].astype(str).values.tolist(); " if len(triple) == 3 else ""
     more = ", edge_attr=True" if len(names) > 2 else ""
     raise ConversionError(
-        f"the table looks like a list of edges, by its columns {head!r} and {tail!r}, and not like one of nodes; "
-        f"{facts}for edges give networkx.from_pandas_edgelist(frame, {head!r}, {tail!r}{more}); for "
-        "the graph of its columns name them by columns="
+        f"by its columns {head!r} and {tail!r} the table looks like a list of edges; {facts}for edges give "
+        f"networkx.from_pandas_edgelist(frame, {head!r}, {tail!r}{more}); for the graph of its columns give columns="
     )
-
-
-def _rows(frame: Any) -> Iterator[Mapping[str, Any]]:
-    names = list(map(str, frame.columns))
-    for row in frame.itertuples(index=False, name=None):
-        yield present(dict(zip(names, row, strict=True)))
 
 
 add_converter("pandas", "pandas.DataFrame", "tables, as the graph of their columns, or with a graph in each row", _read)

@@ -36,7 +36,6 @@ __all__ = [
     "warn_left_out",
 ]
 
-
 HEAD = 1 << 10
 """How many bytes of a file are needed to detect its kind."""
 CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
@@ -139,7 +138,7 @@ Key = TypeVar("Key")
 
 
 def is_missing(value: Any) -> bool:
-    """Whether it is None, or the NaN, NA or NaT of pandas: no list and no array is."""
+    """Whether a value is None, or the NaN, NA or NaT of pandas; lists and arrays never are."""
     if isinstance(value, (float, np.floating)):
         return bool(value != value)
     return value is None or type(value).__name__ in ("NAType", "NaTType")
@@ -154,7 +153,7 @@ def warn_left_out(names: Iterable[str], remedy: str) -> None:
     """Warn of attributes that have no place in a structure, if there are any."""
     if names := list(names):
         wrong = f"left out, as features of a structure are numbers with a row per node or edge: {listed(names)}"
-        # From here over the converter, each_structure, as_structures and as_structure to the caller.
+        # The caller is above warn_left_out, the converter, each_structure, as_structures and as_structure.
         warnings.warn(f"{wrong}; {remedy}", stacklevel=6)
 
 
@@ -174,7 +173,7 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def ended_lines(path: Path) -> Iterator[tuple[int, str, bool]]:
-    """The lines of :func:`lines`, each with whether a line feed ends it. The last may lack it, as of a cut file."""
+    """The lines of :func:`lines`, each with whether a line feed ends it; the last of a truncated file has none."""
     with path.open("rb") as file:
         check_text(file.peek(HEAD)[:HEAD])
         for number, raw in enumerate(iter(partial(file.readline, LIMIT + 1), b""), 1):
@@ -188,21 +187,21 @@ def ended_lines(path: Path) -> Iterator[tuple[int, str, bool]]:
 
 
 def cut_off(line: str, number: int, why: str = "") -> ReadError | None:
-    """The error for a last line without a line feed that seems to be cut off; None where nothing tells so.
+    """The error for a last line without a line feed that seems to be truncated; None if nothing indicates it.
 
     Args:
         line: the line.
         number: its number.
-        why: what tells so, beside a blank at its end.
+        why: the indication, if there is one besides a blank at its end.
     """
     why = why or ("it ends in a blank" if line != line.rstrip() else "")
-    found = f"the line, the last, has no line feed at its end and seems to be cut off, as {why}"
-    whole = "restore the file, or end the line with a line feed if it is whole"
-    return ReadError(f"{found}: {shown(line)}; {whole}").at(f"line {number}") if why else None
+    found = f"the last line has no line feed at its end and seems to be cut off, as {why}"
+    remedy = "restore the file, or add a line feed if the line is complete"
+    return ReadError(f"{found}: {shown(line)}; {remedy}").at(f"line {number}") if why else None
 
 
 def longer(text: str, known: Iterable[str]) -> str:
-    """Why a text may be the beginning of another one; empty if it is known itself, or begins none."""
+    """The reason why a text may be the beginning of a known one; empty if it is known itself, or begins none."""
     known = set(known)
     others = [] if text in known else [each for each in known if each.startswith(text)]
     return f"{shown(text)} begins {shown(min(others))}" if others else ""

@@ -14,10 +14,7 @@ from structpe.formats.text import lines, shown, spans
 from structpe.formats.writing import WriteError, writer
 from structpe.structure import path as path_graph
 
-__all__ = [
-    "tokens",
-    "tokens_text",
-]
+__all__ = ["tokens", "tokens_text"]
 
 
 @reader("tokens", ".tokens .tok")
@@ -49,14 +46,13 @@ def tokens_text(item: Item) -> str:
             space.
     """
     structure = item.structure
-    reading = np.arange(structure.size) if structure.order is None else np.argsort(structure.order)
-    steps = np.stack([reading[:-1], reading[1:]], axis=1)
+    steps = np.stack([structure.reading[:-1], structure.reading[1:]], axis=1)
     if sorted(structure.edges.tolist()) != sorted(steps.tolist()):
         raise WriteError(
             "the structure is not a path along its order, as a line of tokens needs; structpe.transforms.linearise "
             "makes a path from any graph"
         )
-    words = [structure.nodes[node] for node in reading]
+    words = [structure.nodes[node] for node in structure.reading]
     for word in words:
         if word.split() != [word]:
             raise WriteError(f"the token {shown(word)} is empty or has white space; tokens are separated by spaces")

@@ -10,9 +10,7 @@ from structpe.errors import FEW, StructureError, listed
 from structpe.formats.text import shown
 from structpe.structure import Structure
 
-__all__ = [
-    "tree",
-]
+__all__ = ["tree"]
 
 
 def tree(tokens: Sequence[str], heads: Sequence[int], labels: Sequence[str] | None = None, name: str = "") -> Structure:
@@ -46,7 +44,7 @@ def tree(tokens: Sequence[str], heads: Sequence[int], labels: Sequence[str] | No
 
 
 def _problem(tokens: list[str], heads: list[int], labels: Sequence[str] | None) -> str:
-    """What is wrong with the tree; empty if nothing."""
+    """The problem of the tree; empty if there is none."""
     if not tokens:
         return "the sentence has no token; a tree needs at least one"
     for what, given in (("heads", heads), ("labels", labels)):

@@ -16,14 +16,7 @@ from structpe.formats.text import cut_off, ended_lines, lines, longer, shown
 from structpe.formats.writing import WriteError, facts, writer
 from structpe.structure import Structure
 
-__all__ = [
-    "HEADERS",
-    "from_triples",
-    "triples",
-    "triples_text",
-    "tsv",
-    "without_header",
-]
+__all__ = ["HEADERS", "from_triples", "triples", "triples_text", "tsv", "without_header"]
 
 
 Triple = Sequence[str]
@@ -46,10 +39,10 @@ def triples(facts: Sequence[Triple], name: str = "") -> Structure:
     """
     for place, fact in enumerate(facts, 1):
         if len(fact) != 3 or not all(str(part).strip() for part in fact):
-            message = (
-                f"triple {place} is {_shown(fact)}; give (subject, relation, object), three texts that are not empty"
+            wrong = (
+                f"triple {place} is {_shown(fact)}; give three texts that are not empty, subject, relation and object"
             )
-            raise StructureError(message).at(*([name] if name else []))
+            raise StructureError(wrong).at(*([name] if name else []))
     number: dict[str, int] = {}
     edges = [[number.setdefault(entity, len(number)) for entity in (s, o)] for s, _, o in facts]
     return Structure(
@@ -78,10 +71,8 @@ def without_header(facts: Sequence[Triple], header: bool | None) -> Sequence[Tri
     """
     first = [str(part).strip().lower() for part in facts[0]] if facts else []
     if header is None and len(first) == 3 and all(part in known for part, known in zip(first, HEADERS, strict=True)):
-        raise ReadError(
-            f"the first triple is {_shown(facts[0])}, which are the usual names of columns; give header=True to leave "
-            "it out, or header=False if it is a fact"
-        )
+        wrong = f"the first triple is {_shown(facts[0])}, which are usual names of columns"
+        raise ReadError(f"{wrong}; give header=True to leave it out, or header=False if it is a fact")
     return facts[1:] if header else facts
 
 
@@ -117,9 +108,7 @@ def tsv(
             the usual names, such as ``head relation tail``. Give True or False then.
     """
     if columns is not None and sorted(columns) != sorted("hrt"):
-        raise ReadError(
-            f"columns is {columns!r}; give the letters h, r, t (head, relation, tail) in their order, 'hrt'"
-        )
+        raise ReadError(f"columns is {columns!r}; give h, r, t (head, relation, tail) in their order, such as 'hrt'")
     if names is not None and not numbered:
         raise ReadError("names needs numbered facts; give numbered=True too, or leave it out")
     if header is not None and numbered:
@@ -147,7 +136,7 @@ def _texts(path: Path, columns: str) -> list[list[str]]:
 
 
 def _like_last(facts: list[list[str]], columns: str) -> Iterator[str]:
-    """What has stood where a line ends: relations, or entities."""
+    """The relations or entities of the facts, by the last column."""
     return (part for fact in facts for part in (fact[1:2] if columns[-1] == "r" else fact[::2]))
 
 
@@ -158,17 +147,15 @@ def _numbers(path: Path, columns: str, names: str | None) -> list[list[str]]:
     for number, line in _counted(path):
         given = line.split()
         if len(given) != 3 or not all(_is_number(part) for part in given):
-            raise ReadError(f"{shown(line)} is not a triple; give three whole numbers, separated by spaces").at(
-                f"line {number}"
-            )
+            wrong = f"{shown(line)} is not a triple; give three whole numbers, separated by spaces"
+            raise ReadError(wrong).at(f"line {number}")
         fact = [int(part) for part in _in_order(given, columns)]
         for part, kind in zip(fact, ROLES, strict=True):
             table = known[kind]
             if table is not None and part not in table:
                 raise _unknown(kind, part, table, _other_order(given, known, columns)).at(f"line {number}")
-        facts.append(
-            [_named(part, None if names is None else known[kind]) for part, kind in zip(fact, ROLES, strict=True)]
-        )
+        tables = [None if names is None else known[kind] for kind in ROLES]
+        facts.append([str(part) if t is None else t[part] for part, t in zip(fact, tables, strict=True)])
     return facts
 
 
@@ -182,10 +169,6 @@ def _known(path: Path, names: str | None, kind: str) -> Names | None:
     """The names of all numbers of a kind; None if no names are requested, and there is no file next to the facts."""
     file = path.parent / (names or ".") / f"{kind}2id.txt"
     return _names(file) if names is not None or file.is_file() else None
-
-
-def _named(number: int, table: Names | None) -> str:
-    return str(number) if table is None else table[number]
 
 
 def _unknown(kind: str, number: int, table: Names, other: str) -> ReadError:
@@ -242,9 +225,8 @@ def _counted(path: Path) -> Numbered:
         first = shown(given[0][1]) if given else "nothing"
         raise ReadError(f"the first line says how many lines follow; it is {first}").at("line 1")
     if int(given[0][1]) != len(given) - 1:
-        raise ReadError(f"{int(given[0][1])} lines are announced, {len(given) - 1} follow; restore the file").at(
-            "line 1"
-        )
+        wrong = f"{int(given[0][1])} lines are announced, {len(given) - 1} follow; restore the file"
+        raise ReadError(wrong).at("line 1")
     return given[1:]
 
 

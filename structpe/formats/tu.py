@@ -15,10 +15,7 @@ from structpe.formats.reading import Item, Yielded, attempt, reader
 from structpe.formats.text import lines, shown
 from structpe.structure import Ids, Structure
 
-__all__ = [
-    "tu",
-]
-
+__all__ = ["tu"]
 
 ENDING = "_A.txt"
 T = TypeVar("T", int, float)
@@ -92,9 +89,7 @@ def _check_ways(found: _Set, edges: Ids, firsts: Ids) -> None:
     for what, rows in (("label", found.edge_labels), ("attribute", found.edge_attributes)):
         if rows is not None and len(wrong := np.flatnonzero((rows[edges] != rows[firsts]).any(axis=1))):
             again, first = int(edges[wrong[0]]) + 1, int(firsts[wrong[0]]) + 1
-            raise ReadError(
-                f"lines {first} and {again} give the same undirected edge with different {what}s; correct one of them"
-            )
+            raise ReadError(f"lines {first} and {again} are one undirected edge with different {what}s; correct one")
 
 
 def _texts(rows: Ids) -> tuple[str, ...]:
@@ -120,7 +115,7 @@ def _read(path: Path) -> _Set:
 
 
 def _problem(edges: Ids, graph: Ids) -> str:
-    """What is wrong with the numbers; empty if nothing."""
+    """The problem of the numbers; empty if there is none."""
     if graph.shape[1] != 1 or graph.min(initial=1) < 1 or (np.diff(graph[:, 0]) < 0).any():
         return "the graph indicator must have one number from 1 on per line, never decreasing"
     if len(np.unique(graph)) != graph.max(initial=0):

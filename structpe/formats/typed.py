@@ -14,17 +14,7 @@ from structpe.formats.arrays import PLACE, both_ways
 from structpe.formats.converting import ConversionError
 from structpe.structure import Ids, Structure
 
-__all__ = [
-    "PLACE",
-    "EdgeTable",
-    "NodeTable",
-    "Widths",
-    "as_numbers",
-    "as_texts",
-    "joined",
-    "placed",
-    "tables",
-]
+__all__ = ["PLACE", "EdgeTable", "NodeTable", "Widths", "as_numbers", "as_texts", "joined", "placed", "tables"]
 
 
 Widths: TypeAlias = Literal["error", "pad", "blocks"]
@@ -143,8 +133,8 @@ def _one(name: str, parts: Sequence[tuple[str, int, Arrays]], widths: Widths) ->
     """One array of a feature over all tables, some of which may lack it.
 
     Arrays of the same shape are concatenated. Otherwise ``pad`` pads rows with zeros at the end, up to the widest;
-    ``blocks`` gives each type separate columns, zero in the rows of other types, so that a linear map of all columns is
-    a linear map per type.
+    ``blocks`` gives each type separate columns, zero in the rows of other types: a linear map of all columns is then a
+    linear map per type.
     """
     parts = [part for part in parts if part[1]] or parts
     found = [features.get(name) for _, _, features in parts]

@@ -17,11 +17,7 @@ from structpe.formats.writing import WriteError, facts, writer
 from structpe.formats.xml import Element, elements
 from structpe.structure import Structure
 
-__all__ = [
-    "webnlg",
-    "webnlg_text",
-]
-
+__all__ = ["webnlg", "webnlg_text"]
 
 FACTS = ("mtriple", "otriple")
 LANGUAGE = "en"

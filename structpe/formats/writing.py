@@ -20,16 +20,7 @@ from structpe.registry import Registry
 from structpe.structure import Structure
 from structpe.system.files import atomic_write
 
-__all__ = [
-    "WRITERS",
-    "WriteError",
-    "Writer",
-    "as_text",
-    "choose",
-    "facts",
-    "write",
-    "writer",
-]
+__all__ = ["WRITERS", "WriteError", "Writer", "as_text", "choose", "facts", "write", "writer"]
 
 
 Text = Callable[..., str]
@@ -135,7 +126,7 @@ def write(
     chosen = choose(path, to)
     chosen.check(options)
     if not isinstance(given, Iterable) or isinstance(given, str):
-        raise WriteError(f"write takes a list of items or structures, and was given {type(given).__name__}; write [it]")
+        raise WriteError(f"write takes a list of items or structures, not {type(given).__name__}; write [it]")
     if path.is_dir() or not path.parent.is_dir():
         wrong = "is a folder; give a file" if path.is_dir() else f"cannot be made, as there is no folder {path.parent}"
         raise WriteError(f"the file {wrong}").at(path)
@@ -172,10 +163,8 @@ def _place(item: Item | Structure, number: int) -> str:
 def _text(chosen: Writer, item: Item | Structure, options: dict[str, Any]) -> str:
     given: Any = item
     if not isinstance(given, Item | Structure):
-        raise WriteError(
-            f"items or structures are written, and {type(given).__name__} is neither; structpe.as_structure makes "
-            f"one of what other libraries hold"
-        )
+        wrong = f"{type(given).__name__} is neither an item nor a structure"
+        raise WriteError(f"{wrong}; structpe.as_structure makes structures of objects of other libraries")
     text = chosen.text(item if isinstance(item, Item) else Item(item), **options)
     try:
         text.encode()

@@ -14,12 +14,7 @@ from structpe.errors import ReadError
 from structpe.formats import text as text_module
 from structpe.formats.text import HEAD, check_text
 
-__all__ = [
-    "Element",
-    "elements",
-    "feed",
-]
-
+__all__ = ["Element", "elements", "feed"]
 
 CHUNK = 1 << 16
 DEEPEST = 100

@@ -15,13 +15,7 @@ from structpe.data.batch import Batch
 from structpe.positions import PositionModel, Positions, Site
 from structpe.terms import Terms
 
-__all__ = [
-    "Context",
-    "KVCache",
-    "Past",
-    "changed",
-]
-
+__all__ = ["Context", "KVCache", "Past", "changed"]
 
 _LEAST = 32
 """Units for which a buffer has room at least."""

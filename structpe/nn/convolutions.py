@@ -42,7 +42,6 @@ __all__ = [
     "takes_edges",
 ]
 
-
 CONVOLUTIONS: Registry[type[Convolution]] = Registry("structpe.nn.convolutions", "convolution", ConfigError)
 """All convolutions, by name."""
 

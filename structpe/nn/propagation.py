@@ -18,7 +18,6 @@ from structpe.data.adjacency import CSRAdjacency
 
 __all__ = ["gather", "gather_target", "propagate", "propagate_rectified", "propagate_weighted", "scatter"]
 
-
 CHUNK = 1 << 12
 """Messages whose products are computed at a time on a CPU: of a million, d = 64, four times as fast as all at once."""
 

@@ -29,7 +29,6 @@ __all__ = [
     "summed",
 ]
 
-
 READOUTS: Registry[type[Readout]] = Registry("structpe.nn.readouts", "readout", ConfigError)
 """All readouts, by name."""
 

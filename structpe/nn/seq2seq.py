@@ -28,7 +28,6 @@ from structpe.registry import unknown
 
 __all__ = ["EncoderDecoder", "TransformerConfig"]
 
-
 _NO_TARGET = "this batch has no target texts; collate examples with texts"
 
 

@@ -31,13 +31,7 @@ from structpe.nn.stack import Stack
 from structpe.positions import PositionModel, Positions, Site
 from structpe.terms import Lookup, Terms, Toeplitz
 
-__all__ = [
-    "After",
-    "Linear",
-    "StepLayer",
-    "Steps",
-    "linear_map",
-]
+__all__ = ["After", "Linear", "StepLayer", "Steps", "linear_map"]
 
 
 Linear: TypeAlias = Callable[[Tensor], Tensor]

@@ -16,13 +16,7 @@ from structpe.errors import ConfigError
 from structpe.registry import Registered, Registry
 from structpe.structure import Structure
 
-__all__ = [
-    "LEVELS",
-    "OBJECTIVES",
-    "Level",
-    "Objective",
-    "by_name",
-]
+__all__ = ["LEVELS", "OBJECTIVES", "Level", "Objective", "by_name"]
 
 
 @dataclass(frozen=True)

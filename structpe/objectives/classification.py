@@ -14,14 +14,7 @@ from torch.nn import functional
 from structpe.errors import ConfigError
 from structpe.objectives.base import Objective, by_name
 
-__all__ = [
-    "Answers",
-    "Binary",
-    "Multiclass",
-    "Multilabel",
-    "classes",
-    "cross_entropy",
-]
+__all__ = ["Answers", "Binary", "Multiclass", "Multilabel", "classes", "cross_entropy"]
 
 
 class Answers(Objective):

@@ -13,9 +13,7 @@ from torch import Tensor
 from structpe.objectives.base import Objective
 from structpe.objectives.classification import classes, cross_entropy
 
-__all__ = [
-    "Sequences",
-]
+__all__ = ["Sequences"]
 
 
 @dataclass(frozen=True)

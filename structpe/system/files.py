@@ -55,7 +55,6 @@ __all__ = [
     "wrong",
 ]
 
-
 MARK = "structpe.lock"
 """The lock of a hidden folder, by which it is known."""
 PATIENCE = 10.0

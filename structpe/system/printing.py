@@ -14,15 +14,7 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, TextIO, cast
 
-__all__ = [
-    "escaping",
-    "on_terminal",
-    "printable",
-    "say",
-    "show_error",
-    "unescaped",
-]
-
+__all__ = ["escaping", "on_terminal", "printable", "say", "show_error", "unescaped"]
 
 OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 """C0 except tab and line feed, DEL, C1, line separators, overrides of direction, surrogates."""

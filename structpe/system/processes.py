@@ -19,17 +19,7 @@ from typing import Any, NoReturn, Self
 
 from structpe.errors import ConfigError
 
-__all__ = [
-    "EndRequest",
-    "busy",
-    "cores",
-    "ended_by",
-    "ending",
-    "requested",
-    "sleeping",
-    "waiting",
-]
-
+__all__ = ["EndRequest", "busy", "cores", "ended_by", "ending", "requested", "sleeping", "waiting"]
 
 ENDING = tuple(signal.Signals[name] for name in ("SIGTERM", "SIGHUP") if name in signal.Signals.__members__)
 """The signals except Ctrl-C, which already raises an exception; Windows has one of them."""

@@ -177,6 +177,6 @@ def test_only_bad_items_are_no_store(tmp_path: Path) -> None:
     words = ["encode", file, "--encoding", "order", "--out", tmp_path / "store", "--on-error", "skip"]
     done = structpe(*words)
     assert done.returncode == 1
-    wrong = "not one good item; check that the reader fits the file; skipped 2 of 2 items:"
+    wrong = "no item could be read; check that the reader fits the file; skipped 2 of 2 items:"
     assert done.stderr.startswith(f"structpe: {file}: {wrong}")
     assert not (tmp_path / "store").exists()

@@ -120,7 +120,7 @@ def test_images_of_pillow() -> None:
             "'channels' of converter 'numpy' takes one of 'last', 'first', 'none'; given is 'both'",
         ),
         (np.ones((2048, 1024), dtype=bool), {"kind": "image"}, "1048576 nodes at most"),
-        (np.array(["a"]), {"kind": "image"}, "the pixels have dtype <U1; give numbers or truth values"),
+        (np.array(["a"]), {"kind": "image"}, "the pixels have dtype <U1; give numbers or booleans"),
         (scipy.sparse.coo_array(np.ones((2, 3))), {}, r"the matrix has shape \(2, 3\)"),
         (scipy.sparse.coo_array(np.ones(3)), {}, r"the array has shape \(3,\)"),
     ],
@@ -131,18 +131,16 @@ def test_what_is_wrong_is_said(array: Any, options: dict[str, Any], message: str
 
 
 def test_what_an_array_cannot_say_is_named() -> None:
-    with pytest.raises(StructPEError, match="there are 2 edges 0 -> 1; a matrix has room for one, join them"):
+    with pytest.raises(StructPEError, match="there are 2 edges 0 -> 1; a matrix holds one, join them"):
         convert(Structure(("a", "b"), [[0, 1], [0, 1]]), "scipy")
-    with pytest.raises(StructPEError, match="edge 0 has the weight 0, which says in a matrix that there is none"):
+    with pytest.raises(StructPEError, match="edge 0 has the weight 0, which means no edge in a matrix"):
         convert(Structure(("a",), [[0, 0]], features={"edge_weight": np.zeros(1)}), "numpy")
     with pytest.raises(StructPEError, match="a dense matrix of 40000 nodes is too large; 32768 at most, use 'scipy'"):
         convert(Structure(("",) * 40_000, []), "numpy")
     with pytest.raises(StructPEError, match="the structure has no feature 'coordinates'; an image is made of"):
         convert(path(["a"]), "numpy", kind="image")
     structure = as_structure(np.ones((4, 4)), kind="image", patch=2)
-    with pytest.raises(
-        StructPEError, match=r"'x' has shape \(4, 4\), which is no number of channels of patches \(3, 3\)"
-    ):
+    with pytest.raises(StructPEError, match=r"'x' has shape \(4, 4\), which does not fit patches of \(3, 3\)"):
         convert(structure, "numpy", kind="image", patch=3)
     places = np.zeros((4, 2), dtype=np.int64)
     with pytest.raises(StructPEError, match=r"4 nodes do not fill a grid of shape \(1, 1\), each place once"):

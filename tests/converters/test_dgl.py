@@ -97,7 +97,9 @@ def test_several_types_of_ones_own() -> None:
 def test_what_is_wrong_is_said() -> None:
     with pytest.raises(StructPEError, match="DGL has no place for units; convert the graph first, then split"):
         convert(path(["a"]).with_units(["a", "b"], [0, 0]), "dgl")
-    with pytest.raises(StructPEError, match="the feature 'edge_text' means something else in DGL, whose na"):
+    with pytest.raises(
+        StructPEError, match="the feature 'edge_text' would be 'text' in DGL, which means something els"
+    ):
         convert(Structure(("a",), [], features={"edge_text": np.ones(0)}), "dgl")
     graph = dgl.graph(([0], [1]))
     with pytest.raises(StructPEError, match="undirected, but edge 0, 0 -> 1, has no counterpart 1 -> 0"):

@@ -54,7 +54,7 @@ def test_a_graph_of_ones_own() -> None:
 def test_what_is_wrong_is_said() -> None:
     graph = convert(path(["a", "b"]), "networkx")
     del graph.nodes[1]["order"]
-    with pytest.raises(StructPEError, match=r"^node 1 has no 'order', but others have; give it to all nodes, or to"):
+    with pytest.raises(StructPEError, match=r"^node 1 has no 'order', but others do; give it to all nodes, or to"):
         as_structure(graph)
     with pytest.raises(StructPEError, match="the feature 'edge_relation' means something else as an attribute of n"):
         convert(Structure(("a",), [], features={"edge_relation": np.ones(0)}), "networkx")
@@ -86,8 +86,8 @@ def test_a_graph_of_d3() -> None:
         ({"nodes": [{"id": 0}, "b"]}, "a node or edge in node-link form has no 'id': 'b'"),
         ({"nodes": [{"id": 0}, {"id": 0}]}, "two nodes have the id 0; ids of nodes differ"),
         ({"nodes": nodes, "links": [{"source": "Myriel"}]}, "in node-link form has no 'target'"),
-        ({"nodes": nodes, "links": [{"source": "Myriel", "target": 2}]}, "an edge names 2, which is the id of no node"),
-        ({"nodes": [{"id": {"a": 1}}]}, "the id {'a': 1} is no text or number"),
+        ({"nodes": nodes, "links": [{"source": "Myriel", "target": 2}]}, "an edge names 2, but no node has this id"),
+        ({"nodes": [{"id": {"a": 1}}]}, "the id {'a': 1} is not a text or number"),
         ({"nodes": nodes, "links": 3}, "'links' is 3; give the list of edges"),
     ]:
         with pytest.raises(StructPEError) as caught:

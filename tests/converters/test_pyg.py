@@ -176,9 +176,7 @@ def test_attributes_of_ones_own_names() -> None:
     assert set(as_structure(data).features) == {"labels", "place"}
     data = convert(path(["a", "b", "c"]), "pyg")
     data.num_nodes, data.edge_index = 2, data.edge_index[:, :1]
-    with pytest.raises(
-        StructPEError, match="'labels' has 3 texts where 2 are needed; nodes or edges have been added or"
-    ):
+    with pytest.raises(StructPEError, match="'labels' has 3 texts for 2 nodes or edges; some were added or"):
         as_structure(data)
     typed = convert(path(["a", "b", "a"]), "pyg", hetero=True)
     typed["a"].structure_place = torch.tensor([7, 8])
@@ -200,5 +198,5 @@ def test_options_that_do_not_fit_are_named() -> None:
         convert(Structure(("a",), [], features={"y": np.ones(1)}), "pyg")
     with pytest.raises(StructPEError, match="node 1 has an empty label; types of nodes are labels"):
         convert(path(["a", ""]), "pyg", hetero=True)
-    with pytest.raises(StructPEError, match="feature 'x' has dtype float128, which PyTorch does not have"):
+    with pytest.raises(StructPEError, match="feature 'x' has dtype float128, which PyTorch lacks"):
         convert(Structure(("a",), [], features={"x": np.ones(1, np.longdouble)}), "pyg")

@@ -86,7 +86,7 @@ def test_without_features_on_demand() -> None:
         convert(acetate, "rdkit")
     assert Chem.MolToSmiles(convert(acetate, "rdkit", neutral=True)) == "CC(=O)O"
     assert Chem.MolToSmiles(convert(molecule("c1ccncc1"), "rdkit", neutral=True)) == "c1ccncc1"
-    with pytest.raises(StructPEError, match=r"this is no molecule: Explicit valence for atom # 1 N, 4, is greater"):
+    with pytest.raises(StructPEError, match=r"this is not a molecule: Explicit valence for atom # 1 N, 4, is greater"):
         convert(molecule("C[N+](C)(C)C"), "rdkit", neutral=True)
 
 
@@ -126,8 +126,8 @@ def changed(key: str, row: int, column: int, value: int) -> Structure:
         (changed("x", 2, 3, 11), r"the charge of node 2 \('O'\) is not among OGB's categories, so not known"),
         (changed("x", 1, 1, 3), r"the chirality of node 1 \('C'\) is not among OGB's categories, so not known"),
         (changed("x", 0, 4, 90), "feature 'x' has values outside of OGB's categories"),
-        (changed("x", 1, 4, 7), "this is no molecule: Explicit valence for atom # 1 C, 9"),
-        (changed("edge_x", 0, 1, 1), "edge 0, 0 - 1, has stereo by feature 'edge_x', but an end of it has no"),
+        (changed("x", 1, 4, 7), "this is not a molecule: Explicit valence for atom # 1 C, 9"),
+        (changed("edge_x", 0, 1, 1), "edge 0, 0 - 1, has stereo by feature 'edge_x', but an end has no"),
         (Structure(("C", "Q"), []), "there is no feature 'x'"),
     ],
 )
@@ -142,7 +142,7 @@ def test_what_contradicts_itself_is_named(structure: Structure, message: str) ->
         (Structure(("C", "Q"), []), "the label of node 1 is 'Q', which is not the symbol of an element"),
         (Structure(("C", "C"), [[0, 1]]), "the relation of edge 0 is ''; types of bonds are single, double"),
         (Structure(("C", "C"), [[0, 1], [1, 0]], ("single",) * 2), "edge 1, 1 - 0, is a second bond between the same"),
-        (Structure(("C", "C"), [[0, 1]], ("other",)), "this is no molecule, RDKit fails with 'Incomplete Code"),
+        (Structure(("C", "C"), [[0, 1]], ("other",)), "this is not a molecule, RDKit fails with 'Incomplete Code"),
         (Structure(("C",), [[0, 0]], ("single",)), "edge 0, 0 - 0, is a bond of an atom with itself"),
     ],
 )

@@ -28,7 +28,7 @@ def made(objective: Objective = CLASSES, targets: Any = (0, 1, 1), parts: Any = 
 @pytest.mark.parametrize(
     ("parts", "text"),
     [
-        (((0, 2), (1,), (2,)), "mine: split 0 names graph 2 twice, in one part or in two, and 0 others; each may be"),
+        (((0, 2), (1,), (2,)), "mine: split 0 names graph 2 twice, in one part or in two, and 0 others; name each"),
         (((0, 0), (1,), (2,)), "split 0 names graph 0 twice"),
         (((0,), (-1, 1), (2,)), "the valid split names -1; graphs are 0..2"),
         (((0,), (1,), (2, 3)), "the test split names 3; graphs are 0..2"),

@@ -61,7 +61,7 @@ def _turned(line: str) -> str:
             "the triple ('Osk', 'from', 'Orrin') is in two of the files, and 0 others; keep each in one",
         ),
         ({"test": "Ida\tknows\n"}, {}, ReadError, "triple; give subject, relation and object"),
-        ({}, {"columns": "hrr"}, ReadError, "columns is 'hrr'; give the letters h, r, t"),
+        ({}, {"columns": "hrr"}, ReadError, "columns is 'hrr'; give h, r, t"),
         ({}, {"metric": "accuracy"}, ConfigError, "metric is 'accuracy'; the objective 'link' takes mrr or hits@1 or"),
     ],
 )

@@ -187,5 +187,5 @@ def test_a_real_table_of_numbers():
 
 def test_a_table_without_molecules(tmp_path):
     (tmp_path / "lipo.csv").write_text("smiles,exp\nCC(,1.0\n")
-    with pytest.raises(ReadError, match=r"lipo.csv: not one good item; .* skipped 1 of 1 items"):
+    with pytest.raises(ReadError, match=r"lipo.csv: no item could be read; .* skipped 1 of 1 items"):
         load("moleculenet-lipo", tmp_path)

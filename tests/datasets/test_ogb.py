@@ -121,7 +121,7 @@ def test_missing_files_are_named(graphs, gone, message):
 
 
 def test_damaged_files_are_named(graphs):
-    with pytest.raises(ReadError, match=r"node-label.npz is missing; .* a data set to predict nodes of"):
+    with pytest.raises(ReadError, match=r"node-label.npz is missing; .* a data set for the prediction of nodes"):
         load("ogb-node", graphs)
     torch.save({"version": 1}, graphs / "meta_dict.pt")
     with pytest.raises(ReadError, match=r"meta_dict.pt: it lacks 'binary'; make it by DatasetSaver.get_meta_dict"):
@@ -183,7 +183,7 @@ def test_molecules_of_ogb(tmp_path):
 def test_what_is_not_there_is_fetched_by_hand_or_by_ogb(tmp_path, monkeypatch):
     by_hand = (
         "fetch http://snap.stanford.edu/ogb/data/graphproppred/csv_mol_download/hiv.zip, unpack it in "
-        f"{tmp_path}, and call the unpacked folder 'hiv' 'ogbg_molhiv'"
+        f"{tmp_path}, and rename the unpacked folder 'hiv' to 'ogbg_molhiv'"
     )
     with pytest.raises(ReadError) as caught:
         load("ogbg-molhiv", tmp_path)

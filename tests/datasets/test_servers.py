@@ -151,4 +151,4 @@ def test_a_redirect_is_not_read_to_its_end() -> None:
         def close(self) -> None:
             """Python 3.13 closes a response that nobody keeps."""
 
-    assert len(downloads.Short(Endless()).read()) == download_module.ASIDE  # type: ignore[arg-type]
+    assert len(downloads.Short(Endless()).read()) == downloads.ASIDE  # type: ignore[arg-type]

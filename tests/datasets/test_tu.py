@@ -99,8 +99,8 @@ def test_damaged_graphs_are_named(folder, text, message):
     [
         ("test_idx-3.txt", "4\n21", "test_idx-3.txt: line 2: '21' is given; numbers of graphs from 0..20, each once"),
         ("test_idx-3.txt", "4 4", "test_idx-3.txt: line 1: '4' is given a second time; numbers of graphs from 0..20"),
-        ("test_idx-3.txt", "4 6", "fold 3 trains on what it tests, or lacks what the next fold tests"),
-        ("train_idx-3.txt", "0 1 2", "fold 3 trains on what it tests, or lacks what the next fold tests"),
+        ("test_idx-3.txt", "4 6", "fold 3 trains on graphs that it tests, or lacks graphs that the next fold tests"),
+        ("train_idx-3.txt", "0 1 2", "fold 3 trains on graphs that it tests, or lacks graphs that the next fold tests"),
         (
             "train_idx-3.txt",
             " ".join(map(str, [*range(2), *range(2, 4), *range(6, 20)])),

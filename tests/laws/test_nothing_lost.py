@@ -221,7 +221,7 @@ def test_a_misspelt_name_is_an_error(made: Made) -> None:
         as_structure(made({"age": [1, 2, 3]}, {}), features=["agee"])
     if made is of_networkx:
         for option in ("label", "relation"):
-            with pytest.raises(ConversionError, match=f"^{option} names 'agee', which none of the . has; their att"):
+            with pytest.raises(ConversionError, match=f"^{option} names 'agee', which none of the . has; they have: a"):
                 as_structure(made({"age": [1, 2, 3]}, {"age": [1, 2]}), **{option: "agee"})
 
 
@@ -236,7 +236,7 @@ def test_a_missing_value_is_no_text(missing: Any) -> None:
         values = [missing, 2, 3] if at == "nodes" else [missing, 2]
         graph = of_networkx({name: values}, {}) if at == "nodes" else of_networkx({}, {name: values})
         with pytest.raises(
-            ConversionError, match=f"has no '{name}', but others have; give it to all .*, or leave it out"
+            ConversionError, match=f"has no '{name}', but others do; give it to all .*, or leave it out"
         ):
             as_structure(graph)
         assert not as_structure(graph, features=[]).features
@@ -286,7 +286,7 @@ def test_two_names_of_one_feature() -> None:
 def test_a_table_of_edges_is_not_one_of_columns(columns: tuple[str, ...]) -> None:
     frame = pandas.DataFrame({name: [0, 1, 2] for name in columns})
     with pytest.raises(
-        ConversionError, match=r"looks like a list of edges, .*\.from_pandas_edgelist\(frame, '"
+        ConversionError, match=r"looks like a list of edges; .*\.from_pandas_edgelist\(frame, '"
     ) as caught:
         as_structure(frame)
     told = re.search(r"networkx\.from_pandas_edgelist\(.*?\)", str(caught.value))

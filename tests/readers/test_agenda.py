@@ -65,7 +65,7 @@ def test_relations_are_named_by_the_vocabulary_beside_the_file(write):
         ),
         ("<task> ", "", "2 types for 3 entities; give one for each, such as <task>"),
         ("data ; data", "data ;  ; data", "entity 2 has no text; entities are separated by ' ; '"),
-        ("1 0 0", "1 0 3", "the relation '1 0 3' has entity 3, but the 3 are 0..2"),
+        ("1 0 0", "1 0 3", "the relation '1 0 3' has entity 3, but entities are 0..2"),
         ("1 0 0", "1 7 0", "the relation '1 7 0' has number 7, but the 7 known are 0..6; see relations.vocab"),
         ("1 0 0", "1 0", "the relation '1 0' is not three numbers: subject, relation, object"),
         ("1 0 0", "1 -1 0", "the relation '1 -1 0' is not three numbers"),
@@ -73,9 +73,9 @@ def test_relations_are_named_by_the_vocabulary_beside_the_file(write):
         (
             "<task_0>",
             "<task_9>",
-            "the slot <task_9> of the abstract is not an entity; slots are <type_number> of one in the",
+            "the slot <task_9> of the abstract names no entity; write <type_number> of one of the",
         ),
-        ("<task_0>", "<method_0>", "the slot <method_0> of the abstract is not an entity"),
+        ("<task_0>", "<method_0>", "the slot <method_0> of the abstract names no entity"),
         ("word sense", "", "entity 0 has no text"),
     ],
 )

@@ -56,7 +56,7 @@ def outcomes(file: Path, name: str, executor: Executor | None) -> tuple[list[Any
 
 def test_these_readers_are_apart() -> None:
     binary = {"parquet"}  # see its own tests
-    assert {name for name, each in READERS.items() if each.apart} - binary == set(GOOD) == set(BAD)
+    assert {name for name, each in READERS.items() if each.parallel} - binary == set(GOOD) == set(BAD)
 
 
 @pytest.mark.parametrize("name", GOOD)

@@ -122,7 +122,7 @@ def test_a_long_report_says_how_many_more():
 
 
 def test_skipping_everything_is_an_error(write):
-    with pytest.raises(ReadError, match="not one good item; check that the reader fits the file; skipped 1 of 1 i"):
+    with pytest.raises(ReadError, match="no item could be read; check that the reader fits the file; skipped 1 of 1 i"):
         read(write("a.amr", "plain text"), on_error="skip")
 
 
@@ -264,7 +264,7 @@ def test_several_paths_are_read_one_after_another(write):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ([], "there is no path to read; give a file, a folder, or a list of these"),
+        ([], "the list of paths is empty; give a file, a folder, or a list of"),
         ("", "the path is empty; give a file or a folder"),
         (None, r"read takes the path of a file or folder, or a list of paths; given is None \(NoneType\)"),
         (3, r"given is 3 \(int\)"),

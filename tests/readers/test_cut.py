@@ -121,7 +121,7 @@ EVIDENCE = [
     (
         "a.smi",
         "CCO one\nc1ccccc1 two\nCC",
-        r"line 3: the line, the last, has no line feed .*, as it has no name, an",
+        r"line 3: the last line has no line feed .*, as it has no name, an",
     ),
     ("a.smi", "CCO one\nCC tw ", r"line 2: .*, as it ends in a blank"),
     ("a.scan", "IN: jump OUT: I_TURN_LE", r"line 1: .*, as 'I_TURN_LE' begins 'I_TURN_LEFT'"),
@@ -137,7 +137,7 @@ EVIDENCE = [
 def test_a_last_line_that_shows_that_it_is_cut_off_is_an_error(write, name, text, message):
     with pytest.raises(StructPEError, match=message) as caught:
         read(write(name, text))
-    assert "restore the file, or end the line with a line feed if it is whole" in str(caught.value)
+    assert "restore the file, or add a line feed if the line is complete" in str(caught.value)
     read(write(name, text + "\n"))  # as a whole line says that it is whole
     if name != "a.tsv" and "\n" in text:
         assert len(read(write(name, text), on_error="skip")) == text.count("\n")

@@ -135,7 +135,10 @@ def test_a_file_has_a_graph_per_line(write):
         (b":~~~~~~~~", "line 2: ':~~~~~~~~' claims 68719476735 nodes, but 16777216 are allowed"),
         (b"~~~~~~~~", "claims 68719476735 nodes"),
         (b":", "line 2: ':' is not the text"),
-        (b";Fa@x^", "line 2: ';Fa@x^' is in incremental sparse6, which says what differs from the line before; make"),
+        (
+            b";Fa@x^",
+            "line 2: ';Fa@x^' is in incremental sparse6, where a line is a difference to the one before; convert",
+        ),
         (b"?", "line 2: the graph has no node; a structure needs at least one"),
         (b":?", "line 2: the graph has no node"),
         (b"&?", "line 2: the graph has no node"),

@@ -100,12 +100,12 @@ def test_what_columns_may_be(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        ({"node_feat": [[1, 2], [3], [5, 6]]}, ReadError, "item 2: 'node_feat' of the row is a list whose"),
+        ({"node_feat": [[1, 2], [3], [5, 6]]}, ReadError, "item 2: 'node_feat' of the row has parts of"),
         ({"node_feat": [[1, 2], [3, None], [5, 6]]}, ReadError, "item 2: 'node_feat' .* or lacks a value"),
-        ({"edge_index": None}, ReadError, "item 2: a mapping is taken as a row of a data set with 'edge_index'"),
+        ({"edge_index": None}, ReadError, "item 2: a mapping is a row of a data set, with 'edge_index'"),
         ({"edge_index": [[0, 9], [1, 0]], "edge_attr": [[1], [1]]}, StructureError, "item 2: edge 1 is 9 -> 0, but"),
         ({"edge_index": [[0, 1]]}, ReadError, r"'edge_index' of the row has shape \(1, 2\); give \(2, edges\)"),
-        ({"num_nodes": None, "node_feat": None}, ReadError, "the row says neither 'num_nodes' nor has it"),
+        ({"num_nodes": None, "node_feat": None}, ReadError, "the row has no 'num_nodes', 'node_feat' or 'x' to count"),
     ],
 )  # fmt: skip
 def test_bad_rows_are_named_and_passed_over(
@@ -126,7 +126,9 @@ def test_what_is_no_table_of_graphs(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     ):
         read(file)
     (tmp_path / "b.parquet").write_bytes(b"PAR1 and no more PAR1")
-    with pytest.raises(ReadError, match=r"b\.parquet: it is no Parquet table, or damaged \(.*\); restore the original"):
+    with pytest.raises(
+        ReadError, match=r"b\.parquet: it is not a Parquet table, or damaged \(.*\); restore the original"
+    ):
         read(tmp_path / "b.parquet")
     file = table(ROWS, tmp_path / "c.parquet")
     monkeypatch.setattr(parquet, "MOST", 100)

@@ -48,7 +48,7 @@ def test_links_to_files_and_folders_are_followed_and_each_folder_is_read_once(tm
 def test_a_pipe_is_named(inner: bool, tmp_path: Path) -> None:
     inside = folder(tmp_path)
     os.mkfifo(inside / "p.tokens")
-    with pytest.raises(ReadError, match=r"p\.tokens: this is a pipe or a device, which cannot be read twice; write"):
+    with pytest.raises(ReadError, match=r"p\.tokens: this is a pipe or a device, which cannot be read twice; save"):
         read(inside if inner else inside / "p.tokens", "tokens")
 
 

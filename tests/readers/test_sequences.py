@@ -94,7 +94,7 @@ def test_what_an_expression_comes_to(symbols: str, expected: int) -> None:
     ("text", "message"),
     [
         ("", "there is no expression"),
-        ("[MAX 1", "1 operations are not closed; each ends with ]"),
+        ("[MAX 1", "1 operations lack their ]; add it"),
         ("[MAX ]", "the operation MAX has no argument; give it one"),
         ("]", "']' closes no operation; remove it"),
         ("1 2", "'2' is after the end of the expression; give one expression per line"),

@@ -156,7 +156,7 @@ def test_too_many_columns_are_refused_before_they_are_read(tmp_path, relation, m
     file = tmp_path / "a.csv"
     names = [f"c{number}" for number in range(most + 1)]
     file.write_text(",".join(names) + "\n1,2\n")  # the row would be an error of its own
-    said = f"the table has {most + 1} columns, and {relation} compares {most} at most, each with each; choose some"
+    said = f"the table has {most + 1} columns, and {relation} compares all pairs of at most {most}; choose some"
     with pytest.raises(StructPEError, match=said):
         read(file, "table", relation=relation)
     with pytest.raises(StructPEError, match=said):

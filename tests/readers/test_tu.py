@@ -66,11 +66,11 @@ def test_most_files_may_be_missing(tmp_path: Path) -> None:
         ({"A": "1, 2\n3, 4\n"}, "the edge of line 2 joins nodes of two graphs"),
         (
             {"edge_labels": "1\n1\n2\n5\n3\n3\n"},
-            "lines 3 and 4 give the same undirected edge with different labels; correct",
+            "lines 3 and 4 are one undirected edge with different labels; correct",
         ),
         (
             {"edge_attributes": "0.1\n0.2\n1\n1\n1\n1\n"},
-            "lines 1 and 2 give the same undirected edge with different attributes; correct one of them",
+            "lines 1 and 2 are one undirected edge with different attributes; correct one",
         ),
         ({"A": "1\n"}, "a line has 1 numbers; two are needed"),
         ({"A": "1, 2\n1, 2, 3\n"}, "line 2: S_A.txt has 3 numbers here and 2 before"),

@@ -168,7 +168,7 @@ def test_what_penman_cannot_hold_is_named() -> None:
     for thing, message in [
         (
             replace(pair, directed=False),
-            "the edges are undirected; a role of PENMAN has a direction, give Structure(directed=True)",
+            "the edges are undirected, but roles have a direction; give Structure(directed=True)",
         ),
         (replace(pair, root=None), "the graph has no root to start from; give Structure(root=...)"),
         (

@@ -82,7 +82,7 @@ def test_graphs_of_rdflib() -> None:
             Structure(("a", "b"), [[0, 1]], ("r",)),
             "the label of node 0 is 'a', which is not a term of RDF; read with names=",
         ),
-        (Structure(("<u:a>", "<u:a>"), [[0, 1]], ("<u:r>",)), "nodes 0 and 1 are both <u:a>, so they would be one"),
+        (Structure(("<u:a>", "<u:a>"), [[0, 1]], ("<u:r>",)), "nodes 0 and 1 are both <u:a>; make their labels"),
         (Structure(('"a"', "<u:a>"), [[0, 1]], ("<u:r>",)), "edge 0, 0 -> 1, begins at a literal; RDF has no such"),
         (Structure(("<u:a>", "<u:b>"), [[0, 1]], ("_:r",)), "edge 0, 0 -> 1, is a blank; RDF has no such"),
         (Structure(("<u:a>", "<u:b>"), [[0, 1]], ("<u:r>",), directed=False), "the structure is undirected"),

@@ -32,5 +32,5 @@ def test_what_is_wrong_is_said(tmp_path: Path) -> None:
     assert as_text(molecule("C(O)C"), "smiles", neutral=True) == "CCO\n"
     with pytest.raises(StructPEError, match=r"^item 1: there is no feature 'x', so charges"):
         structpe.write([molecule("CC")], tmp_path / "a.smi")
-    with pytest.raises(StructPEError, match=r"the id 'a\\nb' holds an end of line; give another"):
+    with pytest.raises(StructPEError, match=r"the id 'a\\nb' contains a line end; give another"):
         as_text(Item(molecule("CC"), id="a\nb"), "smiles", neutral=True)
