@@ -11,7 +11,7 @@ import pytest
 from structpe.cli.main import main
 from structpe.errors import ConfigError
 from structpe.system import processes
-from structpe.tasks.prediction.run_all import Crew, run_all
+from structpe.tasks.prediction.run_all import ProcessPool, run_all
 from structpe.tasks.prediction.study import Key, StudyConfig
 
 NAMES = ("OMP_NUM_THREADS", "OMP_WAIT_POLICY", "KMP_BLOCKTIME")
@@ -52,7 +52,7 @@ def tell_environment(tell: Connection) -> None:
 def test_a_process_of_a_study_has_it_before_it_loads_anything() -> None:
     told: list[Any] = []
     key = Key("data", "model", "position", 0)
-    with Crew(1, told.append, lambda running: None) as crew, processes.waiting(3):
+    with ProcessPool(1, told.append, lambda running: None) as crew, processes.waiting(3):
         crew.start(key, tell_environment, ())
         crew.wait_for_all()
     assert told[0].message == "3 PASSIVE 0"

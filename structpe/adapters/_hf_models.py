@@ -14,14 +14,7 @@ from structpe.positions import Dims, PositionModel
 from structpe.positions.buckets import Buckets
 from structpe.positions.tables import Table
 
-__all__ = [
-    "FAMILIES",
-    "Where",
-    "attentions",
-    "sizes",
-    "take_t5",
-    "usual",
-]
+__all__ = ["FAMILIES", "Where", "attentions", "sizes", "take_t5", "usual"]
 
 
 Where: TypeAlias = Literal["encoder", "decoder", "cross"]

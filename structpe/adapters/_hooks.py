@@ -26,16 +26,7 @@ from structpe.attention.reference import vectors
 from structpe.errors import PositionError
 from structpe.terms import Terms
 
-__all__ = [
-    "TURNED",
-    "Before",
-    "Beginning",
-    "Generating",
-    "Turned",
-    "Turning",
-    "check_known",
-    "first_place",
-]
+__all__ = ["TURNED", "Before", "Beginning", "Generating", "Turned", "Turning", "check_known", "first_place"]
 
 
 TURNED = "structpe_turned"

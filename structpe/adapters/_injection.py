@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from structpe.adapters._hf_models import Where
-from structpe.adapters._tokens import NONE, Places, TokenPositions
+from structpe.adapters._tokens import NONE, TokenPositions, TokenUnits
 from structpe.data.encode import encode
 from structpe.encodings.base import Encoding
 from structpe.errors import PositionError, StructPEError
@@ -281,7 +281,7 @@ class Pass:
         self._given = given
         self._prepared: dict[str, tuple[int, tuple[Any, Any]]] = {}
         self._moved: dict[str, TokenPositions] = {}
-        self._places: dict[str, tuple[tuple[int, ...], Places | None]] = {}
+        self._places: dict[str, tuple[tuple[int, ...], TokenUnits | None]] = {}
 
     def prepared(self, injected: Injected, given: TokenPositions, like: Tensor) -> tuple[Any, Any]:
         """What the position model prepares, once for all layers, and in a decoder that generates for all steps."""
@@ -292,7 +292,7 @@ class Pass:
             known = self._prepared[injected.where] = given.size, injected.prepare(given, like)
         return known[1]
 
-    def places(self, injected: Injected, given: TokenPositions, like: Tensor, n: int, m: int) -> Places | None:
+    def places(self, injected: Injected, given: TokenPositions, like: Tensor, n: int, m: int) -> TokenUnits | None:
         """The units of the last n of m tokens, or of the n of the decoder and the m of the encoder; None if all are.
 
         All are units if the i-th token is the i-th unit in each row.
@@ -366,7 +366,7 @@ class Pass:
         self._read[where] = ids
         return ids
 
-    def _new_places(self, injected: Injected, given: TokenPositions, like: Tensor, n: int, m: int) -> Places | None:
+    def _new_places(self, injected: Injected, given: TokenPositions, like: Tensor, n: int, m: int) -> TokenUnits | None:
         structures, group = len(given.units), len(like) // len(given.units)
         if len(like) % structures:
             raise PositionError(
@@ -378,10 +378,10 @@ class Pass:
             queries = _repeated(targets, group)
         else:
             if not torch.compiler.is_compiling() and n == m == given.size and _in_order(given):
-                return None if group == 1 else Places(keys, keys, given.size, structures, self.keeps)
+                return None if group == 1 else TokenUnits(keys, keys, given.size, structures, self.keeps)
             queries = keys[:, m - n :]
         shared = 1 if injected.structures == "path" else structures
-        return Places(queries, keys, given.size, shared, self.keeps, given.repeats or 1)
+        return TokenUnits(queries, keys, given.size, shared, self.keeps, given.repeats or 1)
 
 
 class Seat:
@@ -537,7 +537,7 @@ def _answers(injected: Injected, structure: Structure, like: Tensor) -> bool:
         terms = injected.terms(prepared, site, q)
         if injected.where == "cross" and terms.maps:
             raise PositionError(CROSS)
-        for change in Places(place, place, units, 1).terms(terms).maps:
+        for change in TokenUnits(place, place, units, 1).terms(terms).maps:
             change(q, q)
     injected.mixes = any(_mixes(injected, prepared, site, like.new_ones(1, units, dims.width)) for site in sites)
     return True

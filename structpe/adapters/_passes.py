@@ -22,16 +22,7 @@ from structpe.positions import PositionModel, Positions, Site
 from structpe.structure import path
 from structpe.terms import Lookup, Terms
 
-__all__ = [
-    "NAME",
-    "Passes",
-    "added",
-    "check_additive",
-    "enter",
-    "size_of",
-    "written",
-    "written_for",
-]
+__all__ = ["NAME", "Passes", "added", "check_additive", "enter", "size_of", "written", "written_for"]
 
 
 NAME = "structpe"

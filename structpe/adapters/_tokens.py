@@ -26,21 +26,14 @@ from structpe.structure import Structure
 from structpe.terms import Factor, Lookup, Map, SparsePairs, Terms, Toeplitz
 from structpe.transforms.units import as_tokenizer, split
 
-__all__ = [
-    "IGNORED",
-    "NONE",
-    "Collator",
-    "Places",
-    "TokenPositions",
-    "padded",
-]
+__all__ = ["IGNORED", "NONE", "Collator", "TokenPositions", "TokenUnits", "padded"]
 
 
 NONE = -1
 """The unit of a token that has none: special tokens, prompts, padding, generated text."""
 
 
-class Places:
+class TokenUnits:
     """Which unit each query and each key is; a pair without a unit on both sides is left as it is.
 
     Tokens of one unit have its place, and each its own vector.

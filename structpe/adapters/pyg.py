@@ -43,14 +43,7 @@ from structpe.formats import as_structure
 from structpe.positions import Dims, PositionModel, Positions, Site
 from structpe.positions.build import Config, as_model
 
-__all__ = [
-    "AddEncoding",
-    "Handle",
-    "Message",
-    "inject",
-    "of_edges",
-    "positions",
-]
+__all__ = ["AddEncoding", "Handle", "Message", "inject", "of_edges", "positions"]
 
 
 class Message:

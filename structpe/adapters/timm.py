@@ -26,7 +26,7 @@ from torch.overrides import TorchFunctionMode
 
 from structpe.adapters._injection import Injected, Start, check_trial
 from structpe.adapters._passes import NAME, Passes, enter
-from structpe.adapters._tokens import NONE, Places, TokenPositions
+from structpe.adapters._tokens import NONE, TokenPositions, TokenUnits
 from structpe.attention import attend
 from structpe.errors import PositionError
 from structpe.positions import Dims, PositionModel, Site, build
@@ -228,7 +228,7 @@ class _Images:
         given, prepared = self.ask(q, q.shape[2])
         terms = self.injected.terms(prepared, Site(layer, self.injected.training), q)
         units = given.units.expand(len(q) if terms.maps else 1, -1)
-        return Places(units, units, given.size, 1).terms(terms)
+        return TokenUnits(units, units, given.size, 1).terms(terms)
 
     def change(self, x: Tensor, layer: int) -> Tensor:
         """The tokens as a layer sees them."""

@@ -23,19 +23,14 @@ from structpe.errors import PositionError, listed
 from structpe.positions import PositionModel
 from structpe.positions.build import check_model
 
-__all__ = [
-    "AUTHORS",
-    "Authors",
-    "State",
-    "load_authors",
-]
+__all__ = ["AUTHORS", "Authors", "TrackedState", "load_authors"]
 
 
 Edges: TypeAlias = Mapping[str, Sequence[int]]
 
 
 @dataclass
-class State:
+class TrackedState:
     """A ``state_dict`` that remembers what was taken.
 
     Attributes:
@@ -90,11 +85,11 @@ class Authors:
     models: tuple[str, ...]
     code: str
     about: re.Pattern[str]
-    numbers: Callable[[Any, State, Edges], dict[str, Tensor]]
+    numbers: Callable[[Any, TrackedState, Edges], dict[str, Tensor]]
     table: Mapping[str, str]
 
 
-def _t5(model: Any, state: State, _: Edges) -> dict[str, Tensor]:
+def _t5(model: Any, state: TrackedState, _: Edges) -> dict[str, Tensor]:
     stack = "encoder" if model.rows.rule.bidirectional else "decoder"
     theirs = state.take(f"{stack}.block.0.layer.0.SelfAttention.relative_attention_bias.weight")
     own = model.table.weight
@@ -102,7 +97,7 @@ def _t5(model: Any, state: State, _: Edges) -> dict[str, Tensor]:
     return {"table.weight": torch.cat([theirs, more]).expand(len(own), -1, -1)}
 
 
-def _deberta(model: Any, state: State, _: Edges) -> dict[str, Tensor]:
+def _deberta(model: Any, state: TrackedState, _: Edges) -> dict[str, Tensor]:
     found = {"table": _and_own(state.take("encoder.rel_embeddings.weight"), model.table)}
     for layer in range(model.dims.layers):
         own = f"encoder.layer.{layer}.attention.self."
@@ -115,7 +110,7 @@ def _deberta(model: Any, state: State, _: Edges) -> dict[str, Tensor]:
     return found
 
 
-def _deberta_v2(model: Any, state: State, _: Edges) -> dict[str, Tensor]:
+def _deberta_v2(model: Any, state: TrackedState, _: Edges) -> dict[str, Tensor]:
     found = {"table": _and_own(state.take("encoder.rel_embeddings.weight"), model.table)}
     if "norm.weight" in model.state_dict():
         found |= state.linear("norm", "encoder.LayerNorm")
@@ -127,7 +122,7 @@ def _deberta_v2(model: Any, state: State, _: Edges) -> dict[str, Tensor]:
     return found
 
 
-def _xl(model: Any, state: State, _: Edges) -> dict[str, Tensor]:
+def _xl(model: Any, state: TrackedState, _: Edges) -> dict[str, Tensor]:
     projected = {
         f"project.{layer}.weight": state.take(f"layers.{layer}.dec_attn.r_net.weight")
         for layer in range(model.dims.layers)
@@ -135,7 +130,7 @@ def _xl(model: Any, state: State, _: Edges) -> dict[str, Tensor]:
     return {"content": state.take("r_w_bias"), "position": state.take("r_r_bias"), **projected}
 
 
-def _graphormer(model: Any, state: State, edges: Edges) -> dict[str, Tensor]:
+def _graphormer(model: Any, state: TrackedState, edges: Edges) -> dict[str, Tensor]:
     of_pairs, of_nodes = "graph_attn_bias.", "graph_node_feature."
     far, spatial = model.spatial.distances, state.take(f"{of_pairs}spatial_pos_encoder.weight")
     if len(spatial) < far + 2:
@@ -157,7 +152,7 @@ def _graphormer(model: Any, state: State, edges: Edges) -> dict[str, Tensor]:
     return found
 
 
-def _grit(model: Any, state: State, edges: Edges) -> dict[str, Tensor]:
+def _grit(model: Any, state: TrackedState, edges: Edges) -> dict[str, Tensor]:
     found = {f"{ours}.weight": state.take(f"rrwp_{name}_encoder.fc.weight") for ours, name in _GRIT_WALKS.items()}
     if model.edges is not None:
         table = state.take("encoder.edge_encoder.encoder.weight")
@@ -170,7 +165,7 @@ def _grit(model: Any, state: State, edges: Edges) -> dict[str, Tensor]:
 _GRIT_WALKS = {"absolute": "abs", "relative": "rel"}
 
 
-def _grit_layer(model: Any, state: State, layer: int) -> dict[str, Tensor]:
+def _grit_layer(model: Any, state: TrackedState, layer: int) -> dict[str, Tensor]:
     ours, theirs, d, h = f"attentions.{layer}", f"layers.{layer}", model.dims.width, model.dims.heads
     inner = f"{theirs}.attention"
     found = state.linear(f"{ours}.query", f"{inner}.Q") | state.linear(f"{ours}.out", f"{theirs}.O_h")
@@ -326,7 +321,7 @@ def load_authors(
         raise PositionError(
             f"no authors' names are known for position model {position.name!r}; known are those of {known}"
         )
-    given = State(_stripped(state, prefix), authors.code)
+    given = TrackedState(_stripped(state, prefix), authors.code)
     found = authors.numbers(position, given, {} if edges is None else edges)
     _check_used(authors, position, given)
     _check_shapes(position, found, authors)
@@ -348,7 +343,7 @@ def _stripped(state: Mapping[str, Any], prefix: str) -> dict[str, Tensor]:
     return found
 
 
-def _check_used(authors: Authors, position: PositionModel, given: State) -> None:
+def _check_used(authors: Authors, position: PositionModel, given: TrackedState) -> None:
     if left := [name for name in given.unused() if authors.about.search(name)]:
         raise PositionError(
             f"position model {position.name!r} has no place for {listed(left)} of {authors.code}; build it with as "

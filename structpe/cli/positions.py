@@ -18,17 +18,7 @@ if TYPE_CHECKING:
     from structpe.encodings import Encoding
     from structpe.positions import Cells, Dims, Spec
 
-__all__ = [
-    "STRUCTURES",
-    "SURVEY",
-    "Row",
-    "about",
-    "add_filters",
-    "chosen",
-    "formula",
-    "found",
-    "refuse_filters",
-]
+__all__ = ["STRUCTURES", "SURVEY", "ModelRow", "about", "add_filters", "chosen", "formula", "found", "refuse_filters"]
 
 
 ROLE = re.compile(r":\w+:`~?([^`]*)`")
@@ -207,7 +197,7 @@ class Positions(Command, name="positions"):
         from structpe.positions import MODELS, Dims
 
         dims = Dims(given.width, given.heads, given.layers)
-        kept = chosen(given, lambda name: Row.measured(name, dims))
+        kept = chosen(given, lambda name: ModelRow.measured(name, dims))
         if given.json:
             print(json.dumps([row.plain() for row in kept], indent=2, ensure_ascii=False))
             return
@@ -217,7 +207,7 @@ class Positions(Command, name="positions"):
 
 
 @dataclass(frozen=True)
-class Row:
+class ModelRow:
     """A position model: its row of Table 1, and its number of parameters.
 
     Attributes:
@@ -245,7 +235,7 @@ class Row:
     options: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def measured(cls, name: str, dims: Dims) -> Row:
+    def measured(cls, name: str, dims: Dims) -> ModelRow:
         """The row of a model with its default options, built for these sizes."""
         from structpe.errors import PositionError
         from structpe.plain.typed import options_of
@@ -313,7 +303,7 @@ def _marks(cells: Cells) -> list[str]:
     return [cells.reference, cells.injection, *("y" if flag else "n" for flag in flags)]
 
 
-def _show_models(rows: list[Row], dims: Dims, notes: bool) -> None:
+def _show_models(rows: list[ModelRow], dims: Dims, notes: bool) -> None:
     count = f"d={dims.width} h={dims.heads} l={dims.layers}"
     header = ["structure", "model", "Ref", "Inj", "L", "Rec", "U", "#Param", count, "survey's #Param"]
     print_table(header, [row.cells() for row in rows], numeric=[count], long=["#Param", "survey's #Param"])

@@ -15,11 +15,7 @@ from structpe.positions import Dims
 from structpe.positions.build import Config
 from structpe.structure import Structure, path
 
-__all__ = [
-    "ANY",
-    "picture",
-    "structures",
-]
+__all__ = ["ANY", "picture", "structures"]
 
 
 ANY = "by the suffix"

@@ -28,13 +28,7 @@ from structpe.structure import Structure
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "Depiction",
-    "Drawn",
-    "Outline",
-    "depict",
-    "draw",
-]
+__all__ = ["Depiction", "Drawn", "Outline", "depict", "draw"]
 
 
 NUMBERED = 120

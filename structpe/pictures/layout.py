@@ -30,7 +30,7 @@ from structpe.structure import Structure
 __all__ = [
     "BONDS",
     "Form",
-    "Places",
+    "Points",
     "Walk",
     "form_of",
     "has_words",
@@ -140,7 +140,7 @@ def _root(structure: Structure) -> int | None:
 
 
 Form: TypeAlias = Literal["sequence", "grid", "molecule", "tree", "hierarchy", "graph"]
-Places: TypeAlias = NDArray[np.float64]
+Points: TypeAlias = NDArray[np.float64]
 
 ELEMENTS = frozenset(SYMBOLS[: SYMBOLS.index("U") + 1])
 BONDS = frozenset({"single", "double", "triple", "aromatic"})
@@ -195,7 +195,7 @@ def has_words(structure: Structure) -> bool:
     return (bool(named) and named <= DEPENDS) or int(structure.order[structure.root or 0]) > 0
 
 
-def places_of(structure: Structure, form: Form, widths: NDArray[np.float64] | None = None) -> Places:
+def places_of(structure: Structure, form: Form, widths: NDArray[np.float64] | None = None) -> Points:
     """(n, 2) x to the right and y upwards, of each node; of molecules see :mod:`structpe.pictures.drawing`.
 
     Nodes of a graph have distances of about 1, for any number of nodes. Words of a sequence and subtrees of a hierarchy
@@ -231,7 +231,7 @@ def _is_sequence(structure: Structure) -> bool:
     return bool((ends[:, 1] - ends[:, 0] == 1).all()) and len(np.unique(ends[:, 0])) == len(ends)
 
 
-def _lines(structure: Structure, widths: NDArray[np.float64]) -> Places:
+def _lines(structure: Structure, widths: NDArray[np.float64]) -> Points:
     """Words one after another, in lines of text."""
     places = np.zeros((structure.size, 2))
     x, line = 0.0, 0
@@ -244,7 +244,7 @@ def _lines(structure: Structure, widths: NDArray[np.float64]) -> Places:
     return places
 
 
-def _grid(coordinates: NDArray[np.generic]) -> Places:
+def _grid(coordinates: NDArray[np.generic]) -> Points:
     """The last axis to the right, the one before down, a third axis as frames to the right; others on the left."""
     at = coordinates.astype(np.float64)
     rows, columns = at[:, -2], at[:, -1]
@@ -254,7 +254,7 @@ def _grid(coordinates: NDArray[np.generic]) -> Places:
     return np.stack([x, np.where(out, -np.cumsum(out) + 1.0, -rows)], axis=1)
 
 
-def _graph(structure: Structure) -> Places:
+def _graph(structure: Structure) -> Points:
     """Each part separately, in rows, the largest first."""
     import networkx
 
@@ -274,7 +274,7 @@ def _graph(structure: Structure) -> Places:
     return places
 
 
-def _spread(part: Any, nodes: list[int]) -> Places:
+def _spread(part: Any, nodes: list[int]) -> Points:
     """A connected part, with edges of a length of about 1 and its longer axis horizontal."""
     from networkx import all_pairs_shortest_path_length, kamada_kawai_layout, spring_layout
 
@@ -292,5 +292,5 @@ def _spread(part: Any, nodes: list[int]) -> Places:
     at *= np.where(at[np.abs(at).argmax(axis=0), [0, 1]] < 0, -1.0, 1.0)  # fixes the reflection
     ends = np.array([(nodes.index(a), nodes.index(b)) for a, b in part.edges])
     typical = float(np.median(np.linalg.norm(at[ends[:, 0]] - at[ends[:, 1]], axis=1)))
-    spread: Places = at / (typical or 1.0)
+    spread: Points = at / (typical or 1.0)
     return spread

@@ -23,20 +23,12 @@ from structpe.errors import needing
 from structpe.pictures.drawing import Drawn
 from structpe.pictures.head_patterns import Quantity
 from structpe.pictures.heat import NAMED, Heat, in_order, unit_names
-from structpe.pictures.plan import RELATION, WORD, Written
+from structpe.pictures.plan import RELATION, WORD, PlacedText
 from structpe.pictures.style import FAINT, GREY, INK, LINES, MUTED, PictureError, look, tall, text_box, wide
 from structpe.pictures.view import Looked, View, view
 from structpe.system.files import atomic_text
 
-__all__ = [
-    "INCH",
-    "Part",
-    "graph_of",
-    "page",
-    "page_of_view",
-    "save_page",
-    "shell",
-]
+__all__ = ["INCH", "Part", "graph_of", "page", "page_of_view", "save_page", "shell"]
 
 
 STYLE = """
@@ -223,7 +215,7 @@ def _over_picture(drawn: Drawn) -> dict[str, Any]:
     }
 
 
-def _lines(drawn: Drawn) -> tuple[dict[int, NDArray[np.float64]], list[Written]]:
+def _lines(drawn: Drawn) -> tuple[dict[int, NDArray[np.float64]], list[PlacedText]]:
     """The points of each drawn edge, by its number; and the labels of edges."""
     if drawn.laid is not None:
         return {line.edge: line.points for line in drawn.laid.lines}, list(drawn.laid.relations)
@@ -236,7 +228,7 @@ def _lines(drawn: Drawn) -> tuple[dict[int, NDArray[np.float64]], list[Written]]
     }
     middles = ends.mean(axis=1).tolist() if len(ends) else []
     found = [
-        Written(relation, middle, float(height))
+        PlacedText(relation, middle, float(height))
         for relation, middle, height in zip(arcs.relations, middles, arcs.heights, strict=True)
         if relation
     ]
@@ -248,15 +240,15 @@ def _arc(start: float, end: float, height: float) -> NDArray[np.float64]:
     return np.stack([(start + end) / 2 + (start - end) / 2 * np.cos(step), height * np.sin(step) ** 0.5], axis=1)
 
 
-def _names(drawn: Drawn) -> tuple[list[Written], float]:
+def _names(drawn: Drawn) -> tuple[list[PlacedText], float]:
     """The names of nodes, and their font size; RDKit writes those of atoms."""
     if drawn.arcs is not None:
         y = -WORD - tall(drawn.arcs.points) / 2
-        return [Written(n, float(x), y) for n, x in zip(drawn.names, drawn.arcs.at, strict=True)], drawn.arcs.points
+        return [PlacedText(n, float(x), y) for n, x in zip(drawn.names, drawn.arcs.at, strict=True)], drawn.arcs.points
     if drawn.laid is None:
         return [], 8.0
     at = drawn.laid.texts.tolist()
-    return [Written(name, x, y) for name, (x, y) in zip(drawn.names, at, strict=True)], drawn.laid.points
+    return [PlacedText(name, x, y) for name, (x, y) in zip(drawn.names, at, strict=True)], drawn.laid.points
 
 
 def _edges(lines: dict[int, NDArray[np.float64]]) -> dict[str, Any]:
@@ -265,7 +257,7 @@ def _edges(lines: dict[int, NDArray[np.float64]]) -> dict[str, Any]:
     return _scatter("lines", x, y, line={"color": MUTED, "width": 1})
 
 
-def _gaps(relations: list[Written]) -> dict[str, Any]:
+def _gaps(relations: list[PlacedText]) -> dict[str, Any]:
     """White behind the labels of edges, so that no line strikes them through."""
     boxes = [text_box(each.x, each.y, wide(each.text, RELATION), 0.8 * tall(RELATION)) for each in relations]
     x = [value for left, _, right, _ in boxes for value in (left, right, right, left, left, None)]
@@ -285,7 +277,7 @@ def _hints(drawn: Drawn, lines: dict[int, NDArray[np.float64]]) -> dict[str, Any
     return _scatter("markers", x, y, "text", hovertext=texts, marker={"size": 6, "color": "rgba(0,0,0,0)"})
 
 
-def _texts(texts: list[Written], points: float, colour: str) -> dict[str, Any]:
+def _texts(texts: list[PlacedText], points: float, colour: str) -> dict[str, Any]:
     return _scatter(
         "text",
         [each.x for each in texts],

@@ -25,10 +25,10 @@ __all__ = [
     "RELATION",
     "UPRIGHT",
     "Arcs",
-    "Curve",
+    "EdgeCurve",
+    "EdgeLine",
     "Laid",
-    "Line",
-    "Written",
+    "PlacedText",
     "arcs_of",
     "curve_of",
     "draw_arcs",
@@ -47,7 +47,7 @@ WAYS = (0.5, 0.42, 0.58, 0.34, 0.66, 0.26, 0.74, 0.18, 0.82)
 
 
 @dataclass(frozen=True)
-class Written:
+class PlacedText:
     """A text, with the place of its middle."""
 
     text: str
@@ -61,7 +61,7 @@ class Written:
 
 
 @dataclass(frozen=True, eq=False)
-class Curve:
+class EdgeCurve:
     """A drawn edge from a start to an end, with a bend between them.
 
     Attributes:
@@ -82,15 +82,15 @@ def holds(box: Box, point: NDArray[np.float64]) -> bool:
     return bool(box[0] <= point[0] <= box[2] and box[1] <= point[1] <= box[3])
 
 
-def curve_of(start: NDArray[np.float64], end: NDArray[np.float64], bend: float) -> Curve:
+def curve_of(start: NDArray[np.float64], end: NDArray[np.float64], bend: float) -> EdgeCurve:
     """An edge with a bend, as a fraction of its length."""
     across = np.array([end[1] - start[1], start[0] - end[0]])
-    return Curve(np.stack([start, (start + end) / 2 + bend * across, end]))
+    return EdgeCurve(np.stack([start, (start + end) / 2 + bend * across, end]))
 
 
 def write(
-    wanted: Sequence[tuple[str, Sequence[Curve]]], taken: list[Box]
-) -> tuple[list[Curve], list[Written], list[int]]:
+    wanted: Sequence[tuple[str, Sequence[EdgeCurve]]], taken: list[Box]
+) -> tuple[list[EdgeCurve], list[PlacedText], list[int]]:
     """The curve of each edge, the labels with room, and the indices of those without.
 
     An edge takes the first curve that has room for its label and crosses nothing; or else the first with room.
@@ -99,8 +99,8 @@ def write(
         wanted: for each edge, its label, which may be empty, and its possible curves.
         taken: boxes without room; those of the labels are added.
     """
-    chosen: list[Curve] = []
-    written: list[Written] = []
+    chosen: list[EdgeCurve] = []
+    written: list[PlacedText] = []
     left: list[int] = []
     for number, (text, ways) in enumerate(wanted):
         found = [(way, _room(text, way, taken)) for way in ways] if text else []
@@ -116,17 +116,17 @@ def write(
     return chosen, written, left
 
 
-def _room(text: str, curve: Curve, taken: list[Box]) -> Written | None:
+def _room(text: str, curve: EdgeCurve, taken: list[Box]) -> PlacedText | None:
     """A place along an edge where its label overlaps nothing."""
     width, height = wide(text, RELATION, "italic") + 0.06, tall(RELATION)
     for way in WAYS:
         x, y = (float(each) for each in curve.at(way))
         if not meets(text_box(x, y, width, height), taken):
-            return Written(text, x, y)
+            return PlacedText(text, x, y)
     return None
 
 
-def _crossed(curve: Curve, taken: list[Box]) -> bool:
+def _crossed(curve: EdgeCurve, taken: list[Box]) -> bool:
     """Whether an edge crosses other boxes than those of its two ends, each of which may have two."""
     points = [curve.at(way) for way in np.linspace(0, 1, 21)]
     ends = [curve.points[0], curve.points[2]]
@@ -311,7 +311,7 @@ MARGIN = 0.06
 
 
 @dataclass(frozen=True, eq=False)
-class Line:
+class EdgeLine:
     """A drawn edge: its number, its points (k, 2), and whether its end may have an arrow."""
 
     edge: int
@@ -338,8 +338,8 @@ class Laid:
     texts: NDArray[np.float64]
     points: float
     dots: bool
-    lines: tuple[Line, ...]
-    relations: tuple[Written, ...]
+    lines: tuple[EdgeLine, ...]
+    relations: tuple[PlacedText, ...]
     below: tuple[str, ...]
     size: tuple[float, float]
 
@@ -409,8 +409,8 @@ def _settled(best: _Try, below: list[str], points: float) -> Laid:
         best.texts + move,
         points,
         best.dots,
-        tuple(Line(line.edge, line.points + move, line.arrow) for line in best.lines),
-        tuple(Written(each.text, each.x + float(move[0]), each.y + float(move[1])) for each in best.written),
+        tuple(EdgeLine(line.edge, line.points + move, line.arrow) for line in best.lines),
+        tuple(PlacedText(each.text, each.x + float(move[0]), each.y + float(move[1])) for each in best.written),
         listed,
         (width, height + under),
     )
@@ -428,9 +428,9 @@ class _Edges:
     def __init__(
         self, structure: Structure, form: Form, places: NDArray[np.float64], ends: list[Box], relations: list[str]
     ) -> None:
-        self.lines: list[Line] = []
-        self.fixed: list[Written] = []
-        self.across: list[tuple[int, str, tuple[Curve, ...]]] = []
+        self.lines: list[EdgeLine] = []
+        self.fixed: list[PlacedText] = []
+        self.across: list[tuple[int, str, tuple[EdgeCurve, ...]]] = []
         found = walk(structure) if form == "hierarchy" else None
         child = {} if found is None else {int(edge): node for node, edge in enumerate(found.edge) if edge >= 0}
         seen: dict[tuple[int, int], int] = {}
@@ -455,17 +455,17 @@ class _Edges:
         x = (lower[0] + lower[2]) / 2
         middle = (lower[1] + lower[3]) / 2
         points = np.array([((upper[0] + upper[2]) / 2, upper[1]), (x, middle + ABOVE + 0.1), (x, lower[3])])
-        self.lines.append(Line(edge, points if down else points[::-1]))
+        self.lines.append(EdgeLine(edge, points if down else points[::-1]))
         if relation:
-            self.fixed.append(Written(relation, float(x), float(middle + ABOVE)))
+            self.fixed.append(PlacedText(relation, float(x), float(middle + ABOVE)))
 
     def _loop(self, edge: int, box: Box, relation: str) -> None:
         """A circle at the upper right of its node, with the label around it."""
         centre = np.array([box[2], box[3] + 0.04])
         turn = np.linspace(0, 2 * np.pi, 17)
-        self.lines.append(Line(edge, centre + 0.1 * np.stack([np.sin(turn), np.cos(turn)], axis=1), arrow=False))
+        self.lines.append(EdgeLine(edge, centre + 0.1 * np.stack([np.sin(turn), np.cos(turn)], axis=1), arrow=False))
         around = centre + np.array([(0.0, 0.18), (0.0, 0.0), (0.3, 0.0)])
-        self.across.append((edge, relation, (Curve(around),)))
+        self.across.append((edge, relation, (EdgeCurve(around),)))
 
 
 def _points(size: int, form: Form) -> float:
@@ -495,12 +495,12 @@ def _texts(
     return grown * apart(at * np.clip(4.2 / np.sqrt(structure.size), 0.6, 1.25), sizes + 0.04)
 
 
-def _between(edge: int, curve: Curve, start: Box, end: Box) -> Line:
+def _between(edge: int, curve: EdgeCurve, start: Box, end: Box) -> EdgeLine:
     """The part of an edge that is outside of the boxes of its nodes."""
     points = np.stack([curve.at(way) for way in np.linspace(0, 1, 161)])
     free = [not holds(start, point) and not holds(end, point) for point in points]
     kept = points[free]
-    return Line(edge, kept) if len(kept) > 1 else Line(edge, curve.points[[0, 2]], arrow=False)
+    return EdgeLine(edge, kept) if len(kept) > 1 else EdgeLine(edge, curve.points[[0, 2]], arrow=False)
 
 
 def _entry(structure: Structure, names: list[str], edge: int, relations: list[str]) -> str:

@@ -20,7 +20,7 @@ from structpe.pictures import heat as heat_module
 from structpe.pictures.drawing import Drawn, draw
 from structpe.pictures.head_patterns import Quantity
 from structpe.pictures.style import FAINT, GREY, LINES, MUTED, add_bar, figure, look, settle, shortened, wide
-from structpe.pictures.view import Block, Looked, View, view
+from structpe.pictures.view import LayerGroup, Looked, View, view
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -187,7 +187,7 @@ def _curves(part: SubFigure, seen: View) -> None:
     part.legend(handles, labels, loc="outside right upper", ncols=1 if len(handles) <= 8 else 2)
 
 
-def _curve(axes: Axes, block: Block) -> None:
+def _curve(axes: Axes, block: LayerGroup) -> None:
     from matplotlib.ticker import MaxNLocator
 
     curve = block.curve

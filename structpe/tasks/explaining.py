@@ -111,12 +111,12 @@ def _of_benchmark(config: Any) -> tuple[nn.Module, Callable[[], Any]]:
     from structpe.datasets import load
     from structpe.tasks.config import fitted
     from structpe.tasks.prediction.predictor import Signature
-    from structpe.tasks.runs.prediction import Learned, PredictionRun
+    from structpe.tasks.runs.prediction import LearnedPrediction, PredictionRun
 
     benchmark = load(config.data.name, config.data.folder, **config.data.options)
     graphs = benchmark.graphs[: config.training.batch_size]
     position = fitted(config.position, config.model.dims, lambda: list(graphs))
-    model = PredictionRun(config).model(Learned(position, Signature.of(benchmark)))
+    model = PredictionRun(config).model(LearnedPrediction(position, Signature.of(benchmark)))
     encoded = {encoding: encoding.many(graphs) for encoding in model.position.encodings}
     examples = [Example.of(graph, {e: each[i] for e, each in encoded.items()}) for i, graph in enumerate(graphs)]
     batch = collate(examples, model.grouping)

@@ -14,7 +14,7 @@ from structpe.tasks.prediction.report import report
 from structpe.tasks.prediction.run_all import run_all
 from structpe.tasks.runs import RUNS, train
 from structpe.tasks.runs.base import Run
-from structpe.tasks.runs.prediction import Learned, PredictionRun
+from structpe.tasks.runs.prediction import LearnedPrediction, PredictionRun
 from structpe.tasks.training.folder import MANIFEST, claim, listing
 from tests.foreign import FOREIGN, FOREIGN_IDS, contents
 from tests.killing import every_moment
@@ -23,7 +23,7 @@ from tests.tasks.prediction.tiny import single, study
 NAMES = [(kind, name) for kind in RUNS for name in dict.fromkeys(n.partition("/")[0] for n in RUNS[kind].writes())]
 
 
-def begun(folder: Path) -> tuple[PredictionRun, Learned]:
+def begun(folder: Path) -> tuple[PredictionRun, LearnedPrediction]:
     """A run that has written what it writes before training."""
     run = PredictionRun(single(folder))
     learned = run.learn(run.read())

@@ -18,11 +18,7 @@ from itertools import zip_longest
 
 from structpe.errors import ConfigError, needing
 
-__all__ = [
-    "Scores",
-    "score",
-    "simplified",
-]
+__all__ = ["Scores", "score", "simplified"]
 
 
 LETTERS = {

@@ -22,14 +22,7 @@ from structpe.system.files import atomic_text, sweep
 from structpe.system.workers import workers
 from structpe.tasks.prediction.config import PredictionConfig
 
-__all__ = [
-    "MOST",
-    "Encodings",
-    "check_pairs",
-    "encode",
-    "most_nodes",
-    "quadratic",
-]
+__all__ = ["MOST", "Encodings", "check_pairs", "encode", "most_nodes", "quadratic"]
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,11 +27,7 @@ from structpe.tasks.config import listed
 from structpe.tasks.prediction.encodings import MOST, quadratic
 from structpe.tasks.prediction.task import Structures, by_room
 
-__all__ = [
-    "Predictions",
-    "Predictor",
-    "Signature",
-]
+__all__ = ["Predictions", "Predictor", "Signature"]
 
 
 REMEDY = "train afresh"

@@ -21,16 +21,16 @@ from structpe.system.files import atomic_text, atomic_write, replacing
 from structpe.system.printing import say
 from structpe.tasks.prediction.study import Key, Published, StudyConfig, by_row
 from structpe.tasks.training import folder as folders
-from structpe.tasks.training.result import Ended, Result
+from structpe.tasks.training.result import Result, StoredResult
 
 __all__ = [
     "KINDS",
     "SUFFIXES",
     "Difference",
-    "Line",
+    "LearningCurve",
     "Outcome",
-    "Row",
     "Score",
+    "TableRow",
     "Write",
     "claim",
     "curve",
@@ -48,7 +48,7 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class Outcome(Ended):
+class Outcome(StoredResult):
     """The result of a run of prediction.
 
     Attributes:
@@ -216,7 +216,7 @@ BEGINNING = 0.2
 
 
 @dataclass(frozen=True, eq=False)
-class Line:
+class LearningCurve:
     """The runs of a model with a position, as far as all of them have come.
 
     Attributes:
@@ -247,7 +247,7 @@ def draw(study: StudyConfig, keys: Sequence[Key]) -> list[Path]:
     return made
 
 
-def lines(study: StudyConfig, keys: Sequence[Key]) -> list[Line]:
+def lines(study: StudyConfig, keys: Sequence[Key]) -> list[LearningCurve]:
     """The lines of some runs, the best at their end first; runs without a validation so far are left out."""
     found = []
     for (_, model, position), seeds in by_row(keys).items():
@@ -255,7 +255,7 @@ def lines(study: StudyConfig, keys: Sequence[Key]) -> list[Line]:
         if curves:
             metric, steps, _ = min(curves, key=lambda each: len(each[1]))
             values = np.stack([values[: len(steps)] for _, _, values in curves])
-            found.append(Line(f"{model}, {position}", metric, steps, values))
+            found.append(LearningCurve(f"{model}, {position}", metric, steps, values))
     return sorted(found, key=lambda line: line.values[:, -1].mean() * (1 if line.metric.less_is_better else -1))
 
 
@@ -274,7 +274,7 @@ def curve(folder: Path) -> tuple[Metric, Floats, Floats] | None:
     return wanted[found[0]["metric"]], steps, values
 
 
-def limits(found: Sequence[Line]) -> tuple[float, float]:
+def limits(found: Sequence[LearningCurve]) -> tuple[float, float]:
     """What part of the axis is shown: all values but those of the beginning, where a model has learned nothing yet."""
     late = [line.values[:, line.steps > BEGINNING * line.steps[-1]].ravel() for line in found]
     values = np.concatenate(late)
@@ -283,7 +283,7 @@ def limits(found: Sequence[Line]) -> tuple[float, float]:
     return low - room, high + room
 
 
-def _picture(data: str, found: list[Line], folder: Path) -> list[Path]:
+def _picture(data: str, found: list[LearningCurve], folder: Path) -> list[Path]:
     with needing("matplotlib", "viz"):
         import matplotlib
         from matplotlib.figure import Figure
@@ -308,7 +308,7 @@ def _picture(data: str, found: list[Line], folder: Path) -> list[Path]:
     return files
 
 
-def _draw_line(axes: Any, line: Line, colour: str, style: str) -> None:
+def _draw_line(axes: Any, line: LearningCurve, colour: str, style: str) -> None:
     mark = "o" if len(line.steps) == 1 else None  # a line of one point would not be seen
     axes.plot(line.steps, line.values.mean(axis=0), style, color=colour, label=line.name, linewidth=1.6, marker=mark)
     if len(line.values) > 1:
@@ -385,7 +385,7 @@ def _arrow(column: NDArray[Any]) -> Any:
 
 
 @dataclass(frozen=True)
-class Row:
+class TableRow:
     """The runs of a model with a position on some data, seeds together. Times and memory are medians.
 
     Attributes:
@@ -463,7 +463,7 @@ def claim(study: StudyConfig, keys: Sequence[Key]) -> None:
     folders.claim(folder, names, names if older else None)
 
 
-def rows(study: StudyConfig, keys: Sequence[Key]) -> list[Row]:
+def rows(study: StudyConfig, keys: Sequence[Key]) -> list[TableRow]:
     """A row for each model with each position on each data, finished or not."""
     return [
         _row(names, [done for key in seeds if (done := Outcome.load(study.folder(key))) is not None], len(seeds))
@@ -471,11 +471,11 @@ def rows(study: StudyConfig, keys: Sequence[Key]) -> list[Row]:
     ]
 
 
-def _row(names: tuple[str, str, str], done: Sequence[Outcome], planned: int) -> Row:
+def _row(names: tuple[str, str, str], done: Sequence[Outcome], planned: int) -> TableRow:
     if not done:
-        return Row(*names, planned=planned)
+        return TableRow(*names, planned=planned)
     tests, valid = [run.test for run in done], [run.valid for run in done if run.valid is not None]
-    return Row(
+    return TableRow(
         *names,
         metric=done[0].metric,
         seeds=len(done),
@@ -508,7 +508,7 @@ COSTS = ("encoding s", "step ms", "minutes", "CPU minutes", "peak MiB")
 HEADER = ("model", "position", "seeds", "test", "valid", "parameters", "epochs", *COSTS, "commit")
 
 
-def markdown(table: Sequence[Row], published: Sequence[Published]) -> str:
+def markdown(table: Sequence[TableRow], published: Sequence[Published]) -> str:
     """A table per data set, and what it was measured with.
 
     Rows of several seeds are ranked, the best first. A row of one seed says so and is ranked with nobody: it stands
@@ -519,7 +519,7 @@ def markdown(table: Sequence[Row], published: Sequence[Published]) -> str:
     )
 
 
-def _section(data: str, table: Sequence[Row], published: Sequence[Published]) -> list[str]:
+def _section(data: str, table: Sequence[TableRow], published: Sequence[Published]) -> list[str]:
     mine = [row for row in table if row.data == data]
     done = [row for row in mine if row.seeds]
     sign = 1 if not done or METRICS[done[0].metric].less_is_better else -1
@@ -535,7 +535,7 @@ def _section(data: str, table: Sequence[Row], published: Sequence[Published]) ->
     return [*lines, "", *said, *(f"Measured with {each}." for each in sorted(measured)), ""]
 
 
-def _heading(data: str, done: Sequence[Row]) -> list[str]:
+def _heading(data: str, done: Sequence[TableRow]) -> list[str]:
     """The title of the table, and remarks on its numbers."""
     if not done:
         return [f"### {data}: no run is finished yet", ""]
@@ -547,7 +547,7 @@ def _heading(data: str, done: Sequence[Row]) -> list[str]:
     return [f"### {title}", "", said, *(f"Note: {each}." for each in dict.fromkeys(r.note for r in done) if each), ""]
 
 
-def _cells(row: Row) -> list[str]:
+def _cells(row: TableRow) -> list[str]:
     test = "-" if row.test is None else _with_deviation(row.test, row.deviation)
     numbers = [
         *("-" if value is None else f"{value:{form}}" for value, form in (
@@ -571,8 +571,8 @@ def _with_deviation(mean: float, deviation: float | None) -> str:
     return f"{mean:.4g}" if deviation is None else f"{mean:.4g} ± {deviation:.2g}"
 
 
-def _write_table(table: Sequence[Row], path: Path) -> None:
-    names = [field.name for field in fields(Row)]
+def _write_table(table: Sequence[TableRow], path: Path) -> None:
+    names = [field.name for field in fields(TableRow)]
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(names)

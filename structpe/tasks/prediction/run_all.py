@@ -33,14 +33,14 @@ from structpe.tasks.training.folder import claim as claim_folder
 
 __all__ = [
     "LOG",
-    "Crew",
-    "Ended",
     "Failed",
-    "bars",
+    "ProcessPool",
+    "RunEnd",
     "leads_its_group",
     "reporting",
     "run_all",
     "steps_done",
+    "study_progress",
     "unchanged",
 ]
 
@@ -50,7 +50,7 @@ TAIL = 400
 
 
 @contextmanager
-def bars(configs: Mapping[Key, PredictionConfig]) -> Iterator[Callable[[list[Key]], None]]:
+def study_progress(configs: Mapping[Key, PredictionConfig]) -> Iterator[Callable[[list[Key]], None]]:
     """A progress bar for each run: a function that takes the runs in progress; it does nothing without a terminal."""
     if not on_terminal():
         yield lambda running: None
@@ -94,7 +94,7 @@ GRACE = 20
 
 
 @dataclass(frozen=True)
-class Ended:
+class RunEnd:
     """How a process ended.
 
     Attributes:
@@ -108,7 +108,7 @@ class Ended:
     message: str = ""
 
 
-class Crew:
+class ProcessPool:
     """Starts processes, and tells how they end; leaving it asks those that still run to end, and soon ends them.
 
     A training that is asked ends with a checkpoint. Little is lost where it has no time for that: what it leaves on
@@ -120,11 +120,11 @@ class Crew:
         look: called regularly with the runs in progress.
     """
 
-    def __init__(self, jobs: int, ended: Callable[[Ended], None], look: Callable[[list[Key]], None]) -> None:
+    def __init__(self, jobs: int, ended: Callable[[RunEnd], None], look: Callable[[list[Key]], None]) -> None:
         self.jobs, self.ended, self.look = jobs, ended, look
         self._running: dict[Key, tuple[BaseProcess, Connection]] = {}
 
-    def __enter__(self) -> Crew:
+    def __enter__(self) -> ProcessPool:
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -169,13 +169,13 @@ class Crew:
             self.look(list(self._running))
 
 
-def _ended(key: Key, code: int | None, receive: Connection) -> Ended:
+def _ended(key: Key, code: int | None, receive: Connection) -> RunEnd:
     with contextlib.suppress(EOFError, OSError), receive:
-        return Ended(key, *receive.recv())
+        return RunEnd(key, *receive.recv())
     why = f"its process ended with code {code}"
     if code is not None and code < 0:
         why = f"its process was killed by signal {-code}" + (", often for want of memory" if code == -9 else "")
-    return Ended(key, "failed", f"{why}; start the same command again to go on")
+    return RunEnd(key, "failed", f"{why}; start the same command again to go on")
 
 
 def _kill(process: BaseProcess) -> None:
@@ -209,7 +209,7 @@ def leads_its_group() -> None:
 
 @contextlib.contextmanager
 def reporting(folder: Path, tell: Connection) -> Iterator[None]:
-    """Write what is printed into the log of a folder; the outcome is sent to the :class:`Crew`.
+    """Write what is printed into the log of a folder; the outcome is sent to the :class:`ProcessPool`.
 
     Args:
         folder: of the run; it is made.
@@ -282,11 +282,11 @@ def run_all(
     if warning := busy(jobs * threads):
         say(warning)
     report = _Report(study, len(left), jobs)
-    with ending(), bars(configs) as look, Crew(jobs, report.ended, look) as crew:
+    with ending(), study_progress(configs) as look, ProcessPool(jobs, report.ended, look) as crew:
         for number, key in enumerate(left, 1):
             crew.wait_for_room()
             if not fresh and PredictionRun(configs[key]).finished():
-                report.ended(Ended(key, "elsewhere"))
+                report.ended(RunEnd(key, "elsewhere"))
                 continue
             say(f"[{number}/{len(left)}] {key}")
             run = PredictionRun(configs[key])
@@ -330,7 +330,7 @@ class _Report:
         self.failed: list[Failed] = []
         self._began, self._trained = time.monotonic(), 0
 
-    def ended(self, run: Ended) -> None:
+    def ended(self, run: RunEnd) -> None:
         """One has ended."""
         self.left -= 1
         if run.kind == "busy":

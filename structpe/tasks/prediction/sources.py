@@ -33,18 +33,18 @@ __all__ = [
     "SOURCES",
     "Cutter",
     "Data",
-    "Graphs",
+    "ExampleSource",
+    "GraphExamples",
     "Neighbourhoods",
-    "Nodes",
-    "Pairs",
+    "NodeExamples",
+    "PairExamples",
     "Parts",
     "Queries",
-    "Source",
     "check_whole",
 ]
 
 
-SOURCES: Registry[type[Source]] = Registry("structpe.tasks.prediction.sources", "level of examples", ConfigError)
+SOURCES: Registry[type[ExampleSource]] = Registry("structpe.tasks.prediction.sources", "level of examples", ConfigError)
 """Every source, by the name of its level."""
 
 
@@ -71,7 +71,7 @@ class Data:
     encoding_seconds: float
 
 
-class Source(Registered, ABC):
+class ExampleSource(Registered, ABC):
     """Base class: one per level."""
 
     registry = SOURCES
@@ -203,7 +203,7 @@ class Parts:
         return collate([self.cutter.example(self.cutter.sampler.among(nodes), self.seeds)], self.cutter.grouping)
 
 
-class Graphs(Source, name="graph"):
+class GraphExamples(ExampleSource, name="graph"):
     """Graphs with a target each."""
 
     @staticmethod
@@ -222,7 +222,7 @@ class Graphs(Source, name="graph"):
 _WHOLE = Inert(("batch_size", "order"), "sampling.kind is full, so that every step takes the whole graph")
 
 
-class Nodes(Source, name="node"):
+class NodeExamples(ExampleSource, name="node"):
     """One graph with a target of each node: all of it in every step, or samples of it, as ``config.sampling`` says.
 
     The model must not look at all pairs of too many nodes, and the target of a training node must be known.
@@ -270,7 +270,7 @@ def _whole(example: Example, numbers: Ids) -> list[Example]:
     return [replace(example, target_mask=np.isin(np.arange(example.size), numbers))] if len(numbers) else []
 
 
-class Pairs(Source, name="pair"):
+class PairExamples(ExampleSource, name="pair"):
     """Triples (head, relation, tail) of one graph, each of which asks for its tail and for its head."""
 
     @staticmethod

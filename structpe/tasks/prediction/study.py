@@ -24,14 +24,7 @@ from structpe.registry import unknown
 from structpe.tasks import config as configurations
 from structpe.tasks.prediction.config import PredictionConfig
 
-__all__ = [
-    "Key",
-    "Published",
-    "StudyConfig",
-    "by_row",
-    "load_study",
-    "versions",
-]
+__all__ = ["Key", "Published", "StudyConfig", "by_row", "load_study", "versions"]
 
 
 @dataclass(frozen=True)

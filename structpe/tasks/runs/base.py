@@ -43,21 +43,21 @@ from structpe.system.printing import say
 from structpe.tasks import config as configurations
 from structpe.tasks.config import Reads
 from structpe.tasks.training import folder as folders
-from structpe.tasks.training.batches import Batches, Plan
+from structpe.tasks.training.batches import Batches, BatchPlan
 from structpe.tasks.training.config import TrainingConfig
 from structpe.tasks.training.fit import check_fit
 from structpe.tasks.training.folder import InUse, learned, lock, number
 from structpe.tasks.training.optimiser import check_optimiser
-from structpe.tasks.training.result import FILE, WEIGHTS, Ended, Result, load_weights, recorded_digest
+from structpe.tasks.training.result import FILE, WEIGHTS, Result, StoredResult, load_weights, recorded_digest
 from structpe.tasks.training.task import Task
 
-__all__ = ["RUNS", "Run", "Work", "load", "load_run", "run_of", "train"]
+__all__ = ["RUNS", "Run", "TrainingSetup", "load", "load_run", "run_of", "train"]
 
 RUNS: Registry[type[Run[Any, Any, Any, Any]]] = Registry("structpe.tasks.runs", "kind of run", ConfigError)
 """Every kind of run by its name."""
 
 
-class Configured(Protocol):
+class RunConfig(Protocol):
     """Fields of the configurations of all runs."""
 
     @property
@@ -69,15 +69,15 @@ class Configured(Protocol):
         """How the model is trained."""
 
 
-C = TypeVar("C", bound=Configured)
+C = TypeVar("C", bound=RunConfig)
 D = TypeVar("D")
 L = TypeVar("L")
 M = TypeVar("M", bound=nn.Module)
-R = TypeVar("R", bound=Ended)
+R = TypeVar("R", bound=StoredResult)
 
 
 @dataclass(frozen=True, eq=False)
-class Work(Generic[R]):
+class TrainingSetup(Generic[R]):
     """What to train, and on which data.
 
     Attributes:
@@ -171,7 +171,7 @@ class Run(Registered, ABC, Generic[C, D, L, R]):
         """
 
     @abstractmethod
-    def work(self, data: D, learned: L) -> Work[R]:
+    def work(self, data: D, learned: L) -> TrainingSetup[R]:
         """The model and the examples, as they are before training."""
 
     @abstractmethod
@@ -258,7 +258,7 @@ class Run(Registered, ABC, Generic[C, D, L, R]):
             say(f"{self.folder}: this run is finished: {done}; to train again, ask for a fresh one or another folder")
         return done
 
-    def _prepared(self, fresh: bool) -> tuple[Work[R], L]:
+    def _prepared(self, fresh: bool) -> tuple[TrainingSetup[R], L]:
         data = self.read()
         found = self.learn(data) if fresh else self.restore()
         return self.work(data, found), found
@@ -352,13 +352,13 @@ class Run(Registered, ABC, Generic[C, D, L, R]):
         atomic_write(self.folder / "config.yaml", lambda hidden: configurations.save(self.kept, hidden))
         seal(self.folder, self._sealed())
 
-    def _fit(self, work: Work[R], fresh: bool) -> Result:
+    def _fit(self, work: TrainingSetup[R], fresh: bool) -> Result:
         per_epoch = self._train(work, fresh)
         from structpe.tasks.training.fit import result
 
         return result(self.folder, work.training, per_epoch)
 
-    def _train(self, work: Work[R], fresh: bool) -> int:
+    def _train(self, work: TrainingSetup[R], fresh: bool) -> int:
         """Train, and return the number of batches of an epoch."""
         try:
             from structpe.tasks.training.fit import fit  # Lightning takes seconds to import
@@ -368,7 +368,7 @@ class Run(Registered, ABC, Generic[C, D, L, R]):
         if training.order == "by-size" and len(set(work.sizes.tolist())) == 1:
             refuse_inert(training, "training.", [Inert(("order",), "all training examples are of one size")])
         by_size = work.task.pads if training.order == "auto" else training.order == "by-size"
-        plan = Plan(work.sizes, training.batch_size, training.seed, training.processes, work.content, by_size)
+        plan = BatchPlan(work.sizes, training.batch_size, training.seed, training.processes, work.content, by_size)
         count = training.steps * training.accumulate
         # One graph of all steps moves once; see Batch.to.
         pinned = folders.device_of(training).type == "cuda" and len(work.sizes) > 1

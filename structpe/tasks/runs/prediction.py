@@ -38,14 +38,14 @@ from structpe.tasks.prediction.report import Outcome
 from structpe.tasks.prediction.sources import SOURCES, Data
 from structpe.tasks.prediction.study import versions
 from structpe.tasks.prediction.task import Prediction
-from structpe.tasks.runs.base import Run, Work
+from structpe.tasks.runs.base import Run, TrainingSetup
 from structpe.tasks.training.folder import check_devices, device_of
 from structpe.tasks.training.result import Result
 
-__all__ = ["Chosen", "PredictionRun", "readable"]
+__all__ = ["BenchmarkSplit", "PredictionRun", "readable"]
 
 
-class Chosen(NamedTuple):
+class BenchmarkSplit(NamedTuple):
     """A benchmark, one of its splits, and the metric that selects the best model."""
 
     benchmark: Benchmark
@@ -53,14 +53,14 @@ class Chosen(NamedTuple):
     metric: str
 
 
-class Learned(NamedTuple):
+class LearnedPrediction(NamedTuple):
     """The description of the position model, and what the model reads and predicts."""
 
     position: Any
     signature: Signature
 
 
-class PredictionRun(Run[PredictionConfig, Chosen, Learned, Outcome], name="prediction"):
+class PredictionRun(Run[PredictionConfig, BenchmarkSplit, LearnedPrediction, Outcome], name="prediction"):
     """Graphs, nodes or pairs of nodes are predicted; the best model is scored on the test split once.
 
     Args:
@@ -91,26 +91,26 @@ class PredictionRun(Run[PredictionConfig, Chosen, Learned, Outcome], name="predi
         self._named("model", lambda: GraphModel(config.model, position, None, None, 1))
         check_devices(config.training)
 
-    def read(self) -> Chosen:
+    def read(self) -> BenchmarkSplit:
         data = self.config.data
         benchmark = load(data.name, data.folder, **data.options)
-        return Chosen(benchmark, _split(self.config, benchmark), _metric(self.config, benchmark))
+        return BenchmarkSplit(benchmark, _split(self.config, benchmark), _metric(self.config, benchmark))
 
-    def learn(self, data: Chosen) -> Learned:
+    def learn(self, data: BenchmarkSplit) -> LearnedPrediction:
         benchmark, split, _ = data
         seen = [0] if LEVELS[benchmark.objective.level].single else split.train
         position = fitted(self.config.position, self.config.model.dims, lambda: [benchmark.graphs[i] for i in seen])
-        return Learned(position, Signature.of(benchmark))
+        return LearnedPrediction(position, Signature.of(benchmark))
 
-    def write(self, learned: Learned) -> None:
+    def write(self, learned: LearnedPrediction) -> None:
         atomic_text(self.folder / "position.json", json.dumps(learned.position, indent=2, ensure_ascii=False))
         learned.signature.save(self.folder / "signature.json")
 
-    def restore(self) -> Learned:
+    def restore(self) -> LearnedPrediction:
         position = read_json(self.folder / "position.json", "train afresh")
-        return Learned(position, Signature.load(self.folder / "signature.json"))
+        return LearnedPrediction(position, Signature.load(self.folder / "signature.json"))
 
-    def model(self, learned: Learned) -> GraphModel:
+    def model(self, learned: LearnedPrediction) -> GraphModel:
         """The model as it is before training."""
         torch.manual_seed(self.config.training.seed)
         position, given = build(learned.position, self.config.model.dims), learned.signature
@@ -118,7 +118,7 @@ class PredictionRun(Run[PredictionConfig, Chosen, Learned, Outcome], name="predi
             self.config.model, position, given.nodes, given.edges, given.objective.numbers, given.objective.level
         )
 
-    def work(self, data: Chosen, learned: Learned) -> Work[Outcome]:
+    def work(self, data: BenchmarkSplit, learned: LearnedPrediction) -> TrainingSetup[Outcome]:
         (benchmark, split, metric), config = data, self.config
         model = self.model(learned)
         if (start := benchmark.objective.start(np.asarray(benchmark.targets)[split.train])) is not None:
@@ -126,7 +126,7 @@ class PredictionRun(Run[PredictionConfig, Chosen, Learned, Outcome], name="predi
         made = SOURCES[benchmark.objective.level].data(config, benchmark, split, model, self.encodings)
         task = Prediction(model, benchmark.objective, made.valid, made.scored)
         _tell(benchmark, made, model)
-        return Work(
+        return TrainingSetup(
             task,
             replace(config.training, metric=metric),
             made.train,

@@ -55,21 +55,13 @@ from structpe.tasks.graph_to_text.generator import (
 from structpe.tasks.graph_to_text.pretrained import Pretrained, PretrainedWriter
 from structpe.tasks.graph_to_text.scores import Scores, score
 from structpe.tasks.graph_to_text.task import GraphToText
-from structpe.tasks.runs.base import Run, Work, load_run
+from structpe.tasks.runs.base import Run, TrainingSetup, load_run
 from structpe.tasks.training import result as result_module
 from structpe.tasks.training.folder import check_devices, device_named, device_of
 from structpe.tasks.training.result import WEIGHTS, Result
 from structpe.tasks.training.result import digest as digest_of_weights
 
-__all__ = [
-    "GraphToTextRun",
-    "PretrainedTextRun",
-    "Splits",
-    "TextRun",
-    "evaluate",
-    "generate",
-    "text_run",
-]
+__all__ = ["GraphToTextRun", "PretrainedTextRun", "Splits", "TextRun", "evaluate", "generate", "text_run"]
 
 
 C = TypeVar("C", bound=TextConfig)
@@ -119,7 +111,7 @@ class TextRun(Run[C, Splits, L, Result], ABC):
         data = self.config.data
         return Splits(_with_texts(read_split(data, "train")), _with_texts(read_split(data, "dev")) if data.dev else [])
 
-    def work(self, data: Splits, learned: L) -> Work[Result]:
+    def work(self, data: Splits, learned: L) -> TrainingSetup[Result]:
         writer, training = self.writer(learned), self.config.training
         content = dict(self.digests(learned, writer))
         examples = writer.examples(data.train, every_text=True, jobs=training.jobs)
@@ -129,7 +121,7 @@ class TextRun(Run[C, Splits, L, Result], ABC):
         task = GraphToText(writer, dev, self.config)
         sizes = np.array([example.cost for example in examples])
         content |= {**_content("training", examples), **_content("validation", dev)}
-        return Work(
+        return TrainingSetup(
             task, training, writer.drawn(examples, training.seed), sizes, task.collate, content, lambda result: result
         )
 

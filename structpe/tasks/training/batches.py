@@ -20,7 +20,7 @@ from structpe.data.digests import Content, refuse_changed
 from structpe.errors import ConfigError, StoreError
 from structpe.system.workers import ends_with_its_parent
 
-__all__ = ["Batches", "Plan"]
+__all__ = ["BatchPlan", "Batches"]
 
 E = TypeVar("E")
 B = TypeVar("B")
@@ -30,7 +30,7 @@ CHUNK = 100
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class BatchPlan:
     """Which examples make up which batch; every example comes once an epoch.
 
     Each epoch: shuffle all examples, cut into batches, shuffle the batches. By size: shuffle all examples, cut into
@@ -119,7 +119,7 @@ class Batches(Generic[E, B]):
     def __init__(
         self,
         examples: Sequence[E] | Drawn[E],
-        plan: Plan,
+        plan: BatchPlan,
         collate: Callable[[Sequence[E]], B],
         count: int,
         share: int = 0,
@@ -192,7 +192,7 @@ class _Asked(Generic[E]):
 class _Numbers:
     """What a DataLoader calls a batch sampler: of each batch its epoch and the numbers of its examples."""
 
-    plan: Plan
+    plan: BatchPlan
     first: int
     last: int
     share: int

@@ -28,17 +28,7 @@ from torch import Tensor
 from structpe.errors import StoreError, undamaged
 from structpe.system.files import SUMS, atomic_write_folder, sums_of, wrong
 
-__all__ = [
-    "drop_after",
-    "flatten",
-    "load",
-    "name",
-    "newest",
-    "prune",
-    "remove",
-    "restore",
-    "save",
-]
+__all__ = ["drop_after", "flatten", "load", "name", "newest", "prune", "remove", "restore", "save"]
 
 
 def flatten(state: Any) -> tuple[dict[str, Tensor], Any]:

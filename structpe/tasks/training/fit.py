@@ -21,17 +21,20 @@ from structpe.tasks.training import checkpoint
 from structpe.tasks.training.batches import Batches
 from structpe.tasks.training.config import TrainingConfig
 from structpe.tasks.training.folder import number
-from structpe.tasks.training.lightning_module import Checkpoints, Folders, Learner, Metrics, Seeds, Sharded, Validation
+from structpe.tasks.training.lightning_module import (
+    Checkpoints,
+    FolderCheckpoints,
+    Metrics,
+    Seeds,
+    Sharded,
+    TaskModule,
+    Validation,
+)
 from structpe.tasks.training.reporting import Bar, Cost, CsvLog, Quiet, further, quiet
 from structpe.tasks.training.result import KEY, VERSION, WEIGHTS, Result
 from structpe.tasks.training.task import Task
 
-__all__ = [
-    "Ending",
-    "check_fit",
-    "fit",
-    "result",
-]
+__all__ = ["Ending", "check_fit", "fit", "result"]
 
 
 class Ending(Callback):
@@ -161,7 +164,7 @@ def fit(
     callbacks = _callbacks(config, folder, batches.plan.per_epoch, [validation, *also, ending])
     with quiet():
         trainer = _trainer(task, config, folder, [log, board, *further(config.loggers)], callbacks)
-        trainer.fit(Learner(task, config, batches.of), ckpt_path=start)
+        trainer.fit(TaskModule(task, config, batches.of), ckpt_path=start)
     if ending.asked.number:
         say(f"{folder}: a checkpoint is written after step {trainer.global_step}; the same command goes on with it")
         ending.asked.end()
@@ -183,7 +186,7 @@ def _trainer(
         deterministic=config.deterministic,
         logger=loggers,
         callbacks=callbacks,
-        plugins=[Folders(), Machine(number(config))],
+        plugins=[FolderCheckpoints(), Machine(number(config))],
         default_root_dir=folder,
         log_every_n_steps=1,
         # Validation and checkpoints are callbacks of our own; the order of batches is the plan's.

@@ -38,11 +38,11 @@ from structpe.tasks.training.task import Task
 __all__ = [
     "Average",
     "Checkpoints",
-    "Folders",
-    "Learner",
+    "FolderCheckpoints",
     "Metrics",
     "Seeds",
     "Sharded",
+    "TaskModule",
     "Validation",
     "clip",
     "whole",
@@ -186,7 +186,7 @@ def mean(states: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
     }
 
 
-class Learner(LightningModule):
+class TaskModule(LightningModule):
     """A task and how it is trained.
 
     The loss of a step is the mean over everything that is counted in all its batches on all devices: those with short
@@ -370,7 +370,7 @@ class Validation(Callback):
         step = trainer.global_step
         if not _stepped(trainer, batch_idx) or (step % self.every and step != trainer.max_steps):
             return
-        assert isinstance(module, Learner)
+        assert isinstance(module, TaskModule)
         self.average.add(module.model)
         with self.average.applied(module.model):
             scores = self._scores(trainer, module)
@@ -391,7 +391,7 @@ class Validation(Callback):
         least = self.metric in task.less_is_better
         return score < self.best[self.metric] if least else score > self.best[self.metric]
 
-    def _scores(self, trainer: Trainer, module: Learner) -> dict[str, float]:
+    def _scores(self, trainer: Trainer, module: TaskModule) -> dict[str, float]:
         module.model.eval()
         with torch.no_grad(), trainer.precision_plugin.val_step_context(), whole(module):
             scores = module.task.validate(
@@ -423,7 +423,7 @@ class Checkpoints(Callback):
         last = step == trainer.max_steps or trainer.should_stop
         if not _stepped(trainer, batch_idx) or (step % self.every and not last):
             return
-        assert isinstance(module, Learner)
+        assert isinstance(module, TaskModule)
         check_finite(gathered(module.model))
         trainer.save_checkpoint(self.folder / checkpoint.name(step), weights_only=False)
         if trainer.is_global_zero:
@@ -451,7 +451,7 @@ def _gather(trainer: Trainer, mine: Any) -> list[Any]:
     return everyones
 
 
-class Folders(CheckpointIO):
+class FolderCheckpoints(CheckpointIO):
     """Writes and reads what the trainer has to remember; see :mod:`structpe.tasks.training.checkpoint`."""
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any = None) -> None:

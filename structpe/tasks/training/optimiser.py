@@ -14,11 +14,7 @@ from structpe.errors import ConfigError, located, reason_of
 from structpe.plain.typed import Builder
 from structpe.tasks.training.config import OptimiserConfig, TrainingConfig
 
-__all__ = [
-    "check_optimiser",
-    "factor",
-    "optimiser",
-]
+__all__ = ["check_optimiser", "factor", "optimiser"]
 
 
 KEYS = {"lr": "training.learning_rate", "weight_decay": "training.weight_decay"}

@@ -29,15 +29,7 @@ from structpe.tasks.training.config import LoggerConfig
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-__all__ = [
-    "Bar",
-    "Cost",
-    "CsvLog",
-    "Quiet",
-    "further",
-    "peak_memory",
-    "quiet",
-]
+__all__ = ["Bar", "Cost", "CsvLog", "Quiet", "further", "peak_memory", "quiet"]
 
 
 REMARKS = "lightning.pytorch.utilities.rank_zero"

@@ -23,8 +23,8 @@ from structpe.system.files import atomic_text, atomic_write, read_sealed, sealed
 __all__ = [
     "FILE",
     "WEIGHTS",
-    "Ended",
     "Result",
+    "StoredResult",
     "check_finite",
     "digest",
     "full",
@@ -160,7 +160,7 @@ FILE = "result.json"
 
 
 @dataclass(frozen=True)
-class Ended:
+class StoredResult:
     """The result of a run, in a file of its folder."""
 
     remedy: ClassVar[str]
@@ -195,7 +195,7 @@ class Ended:
 
 
 @dataclass(frozen=True)
-class Result(Ended):
+class Result(StoredResult):
     """How a training ended.
 
     Attributes:

@@ -25,7 +25,7 @@ from structpe.tasks.graph_to_text.config import InjectConfig, PretrainedTextConf
 from structpe.tasks.graph_to_text.pretrained import PretrainedWriter
 from structpe.tasks.runs import run_of, train
 from structpe.tasks.runs.text import PretrainedTextRun, evaluate, generate
-from structpe.tasks.training.lightning_module import Learner
+from structpe.tasks.training.lightning_module import TaskModule
 from structpe.tasks.training.result import load_weights, save_weights
 from structpe.transforms import linearise
 from structpe.transforms.texts import with_readable_labels
@@ -125,7 +125,7 @@ def test_another_checkpoint_or_tokenizer_is_not_gone_on_with(given: Any, tmp_pat
 def test_frozen_only_positions_are_trained_and_at_their_own_rate(given: Any, tmp_path: Path) -> None:
     config = tuned(tmp_path, given("bart"), model={"freeze": True, "position_rate": 10.0}, training={"steps": 2})
     _, writer = before(config)
-    learner = Learner(writer_task(writer, config), config.training, lambda _: None)  # type: ignore[arg-type, return-value]
+    learner = TaskModule(writer_task(writer, config), config.training, lambda _: None)  # type: ignore[arg-type, return-value]
     assert {group["initial_lr"] for group in learner.configure_optimizers()["optimizer"].param_groups} == {0.1}
     train(config)
     trained = load_weights(tmp_path / "run" / "model.safetensors", "")
