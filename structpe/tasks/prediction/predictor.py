@@ -23,7 +23,7 @@ from structpe.objectives import OBJECTIVES, Objective
 from structpe.plain import read_json
 from structpe.structure import Structure
 from structpe.system.files import atomic_text
-from structpe.tasks.config import listed
+from structpe.tasks.config import as_list
 from structpe.tasks.prediction.encodings import MOST, quadratic
 from structpe.tasks.prediction.task import Structures, by_room
 
@@ -198,7 +198,7 @@ class Predictor:
             EncodingError: a graph lacks what an encoding needs.
             StructPEError: a prediction is not finite.
         """
-        given = listed(
+        given = as_list(
             graphs,
             (Structure,),
             wrong="predict takes structures",

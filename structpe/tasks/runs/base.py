@@ -33,7 +33,7 @@ from torch import nn
 
 from structpe.data.bpe_dropout import Drawn
 from structpe.data.digests import Content
-from structpe.data.prepare import AFRESH
+from structpe.data.prepare import TRAIN_AFRESH
 from structpe.errors import ConfigError, MissingExtra, StoreError, undamaged
 from structpe.plain.inert import Inert, recorded, refuse_inert
 from structpe.registry import Registered, Registry
@@ -292,7 +292,7 @@ class Run(Registered, ABC, Generic[C, D, L, R]):
 
     def filled(self, make: Callable[[], M]) -> M:
         """A model with the best weights so far; a :class:`StoreError` before it is made if they do not fit it."""
-        check_fit(make, self.folder / WEIGHTS, AFRESH)
+        check_fit(make, self.folder / WEIGHTS, TRAIN_AFRESH)
         model = make()
         self.best(model)
         return model
@@ -305,10 +305,10 @@ class Run(Registered, ABC, Generic[C, D, L, R]):
                 the run is that of others.
         """
         file = self.folder / WEIGHTS
-        with undamaged(file, AFRESH):
-            model.load_state_dict(load_weights(file, AFRESH, self.identity))
+        with undamaged(file, TRAIN_AFRESH):
+            model.load_state_dict(load_weights(file, TRAIN_AFRESH, self.identity))
         if (scored := self.result.of(self.folder).get("weights")) and scored != recorded_digest(file):
-            raise StoreError(f"the result of the run is that of other weights than these; {AFRESH}").at(file)
+            raise StoreError(f"the result of the run is that of other weights than these; {TRAIN_AFRESH}").at(file)
         model.eval()
 
     @property

@@ -16,7 +16,7 @@ from typing import TypeVar
 
 import torch
 
-from structpe.data.prepare import AFRESH
+from structpe.data.prepare import TRAIN_AFRESH
 from structpe.errors import ConfigError, StoreError, listed, reason_of, undamaged
 from structpe.system.files import SUMS, atomic_text, check, left_in, sealed, sweep, unsealed
 from structpe.tasks.config import differences
@@ -118,7 +118,7 @@ def same(folder: Path, config: C, load: Callable[[Path], C], free: Collection[st
     """
     written = folder / "config.yaml"
     if not written.exists():
-        raise StoreError(f"{folder} holds what a training has made, but no config.yaml; {AFRESH}")
+        raise StoreError(f"{folder} holds what a training has made, but no config.yaml; {TRAIN_AFRESH}")
     if other := [key for key in differences(load(written), config) if key not in free]:
         raise ConfigError(
             f"{folder} holds a run of another configuration; they differ in {', '.join(other)}. Bring these back to go "
@@ -133,7 +133,7 @@ def unbroken(folder: Path, names: Sequence[str]) -> None:
         StoreError: one is missing, or another now.
     """
     if (folder / SUMS).exists():  # a run that an older structpe began has no checksums
-        check(folder, names, AFRESH)
+        check(folder, names, TRAIN_AFRESH)
 
 
 def learned(folder: Path) -> bool:

@@ -26,7 +26,7 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FSDPModule, fully_shard, register_fsdp_forward_method
 from torch.distributed.tensor import DTensor, distribute_tensor
 
-from structpe.data.prepare import AFRESH
+from structpe.data.prepare import TRAIN_AFRESH
 from structpe.tasks.training import checkpoint
 from structpe.tasks.training.batches import Batches
 from structpe.tasks.training.checkpoint import load, remove, save
@@ -354,7 +354,7 @@ class Validation(Callback):
         self.waited = state_dict["waited"]
         self.average.kept.extend(state_dict["kept"])
         if self.best_step:  # that they are damaged is known now rather than when training has ended
-            load_weights(self.weights, AFRESH, self.run)
+            load_weights(self.weights, TRAIN_AFRESH, self.run)
 
     @property
     def stops(self) -> bool:

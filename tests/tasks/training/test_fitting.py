@@ -53,7 +53,7 @@ def test_a_configuration_with_larger_sizes_is_refused_before_they_are_taken(kind
     run.folder.mkdir(exist_ok=True)
     learned = run.learn(run.read())
     run.begin(learned)
-    model = run.model(learned) if kind != "pretrained-text" else run.writer(learned).model
+    model = run.model(learned) if kind != "pretrained-text" else run.untrained(learned).model
     save_weights(model, run.folder / WEIGHTS)
     load_run(run.folder).load()
     file = run.folder / name
