@@ -459,7 +459,7 @@ def claim(study: StudyConfig, keys: Sequence[Key]) -> None:
     folder, curves = Path(study.out), [f"curves-{data}.{kind}" for data in study.data for kind in KINDS]
     names = ("table.md", "table.csv", "scores.csv", *curves)
     # A study of an older structpe, which wrote no manifest, is known by its runs.
-    older = folders.listing(folder) is None and any(folders.learned(study.folder(key)) for key in keys)
+    older = folders.manifest_files(folder) is None and any(folders.learned(study.folder(key)) for key in keys)
     folders.claim(folder, names, names if older else None)
 
 

@@ -74,7 +74,7 @@ class Splits(NamedTuple):
 class TextRun(Run[C, Splits, L, Result], ABC):
     """Base class of runs from structures to texts."""
 
-    result = Result
+    result_class = Result
     free = ("out", "name", "data.test", *Run.free)
     extra = "train"
     keeps_checkpoints = True
@@ -107,7 +107,7 @@ class TextRun(Run[C, Splits, L, Result], ABC):
         data = self.config.data
         return Splits(_with_texts(read_split(data, "train")), _with_texts(read_split(data, "dev")) if data.dev else [])
 
-    def work(self, data: Splits, learned: L) -> TrainingSetup[Result]:
+    def setup(self, data: Splits, learned: L) -> TrainingSetup[Result]:
         text_model, training = self.untrained(learned), self.config.training
         content = dict(self.digests(learned, text_model))
         examples = text_model.examples(data.train, every_text=True, jobs=training.jobs)
@@ -117,15 +117,8 @@ class TextRun(Run[C, Splits, L, Result], ABC):
         task = GraphToText(text_model, dev, self.config)
         sizes = np.array([example.cost for example in examples])
         content |= {**_content("training", examples), **_content("validation", dev)}
-        return TrainingSetup(
-            task,
-            training,
-            text_model.drawn(examples, training.seed),
-            sizes,
-            task.collate,
-            content,
-            lambda result: result,
-        )
+        drawn = text_model.drawn(examples, training.seed)
+        return TrainingSetup(task, training, drawn, sizes, text_model.collate, content, lambda result: result)
 
     def ready(self, device: torch.device) -> Generator:
         if not (self.folder / WEIGHTS).exists():
@@ -197,8 +190,8 @@ LearnedUnits: TypeAlias = tuple[Preparer, dict[str, Any]]
 class GraphToTextRun(TextRun[GraphToTextConfig, LearnedUnits], name="graph-to-text"):
     """An encoder-decoder from structures to texts, trained from scratch."""
 
-    configured = GraphToTextConfig
-    learns = ("tokenizer.json", "prepare.json", "positions.json")
+    config_class = GraphToTextConfig
+    learned_files = ("tokenizer.json", "prepare.json", "positions.json")
 
     def check(self) -> None:
         """Build a small model, to find errors of the configuration before data are read."""
@@ -334,8 +327,8 @@ class LearnedPretrained(NamedTuple):
 class PretrainedTextRun(TextRun[PretrainedTextConfig, LearnedPretrained], name="pretrained-text"):
     """A pretrained model from structures to texts, with position models in its attention."""
 
-    configured = PretrainedTextConfig
-    learns = (DESCRIBED, SUBWORDS)
+    config_class = PretrainedTextConfig
+    learned_files = (DESCRIBED, SUBWORDS)
 
     def check(self) -> None:
         """Build the model without memory for its weights, to find errors before data are read.
@@ -375,7 +368,7 @@ class PretrainedTextRun(TextRun[PretrainedTextConfig, LearnedPretrained], name="
     def restore(self) -> LearnedPretrained:
         from tokenizers import Tokenizer
 
-        for name in self.learns:
+        for name in self.learned_files:
             if not (self.folder / name).exists():
                 raise StoreError(f"{self.folder} holds no {name}; give the folder of a finished or running training")
         with undamaged(self.folder / SUBWORDS, TRAIN_AFRESH):

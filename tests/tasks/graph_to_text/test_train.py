@@ -195,7 +195,7 @@ def test_subwords_vary_in_training_only(tmp_path: Path) -> None:
     run = GraphToTextRun(changed(config, prepare=replace(config.prepare, bpe_dropout=0.3)))
     data = run.read()
     learned = run.learn(data)
-    work = run.work(data, learned)
+    work = run.setup(data, learned)
     assert isinstance(work.examples, Drawn)
     first, second = ([each.target.tolist() for each in work.examples.of(epoch, range(20))] for epoch in (0, 1))
     assert sum(one != other for one, other in zip(first, second, strict=True)) > 15
@@ -203,7 +203,7 @@ def test_subwords_vary_in_training_only(tmp_path: Path) -> None:
     for example, item in zip(work.task.dev, data.dev, strict=True):
         assert example.target.tolist()[1:-1] == learned[0].tokenizer.encode(item.texts[0]).ids
     without = GraphToTextRun(config)
-    assert isinstance(without.work(data, without.learn(data)).examples, list)
+    assert isinstance(without.setup(data, without.learn(data)).examples, list)
 
 
 def test_what_encodings_learn_of_the_training_graphs_is_kept(tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ def test_a_configuration_with_larger_sizes_is_refused_before_they_are_taken(kind
     load_run(run.folder).load()
     file = run.folder / name
     file.write_text(re.sub(pattern, lambda found: found[0].rpartition(" ")[0] + " 2048", file.read_text()))
-    seal(run.folder, run._sealed())
+    seal(run.folder, run._constant_files())
     message = (
         r"model\.safetensors: the weights are not those of this model: \S+ has .* in the file and .* by the configur"
     )
