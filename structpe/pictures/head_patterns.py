@@ -36,8 +36,7 @@ from structpe.tasks.config import fitted
 from structpe.tasks.runs import Run, load_run
 from structpe.tasks.runs.prediction import PredictionRun
 from structpe.tasks.runs.text import GraphToTextRun, PretrainedTextRun
-from structpe.tasks.training.fit import check_fit
-from structpe.tasks.training.result import WEIGHTS, load_weights
+from structpe.tasks.training.result import WEIGHTS, check_fit, load_weights
 from structpe.terms import Lookup, SparsePairs, Terms
 
 __all__ = [

@@ -67,7 +67,7 @@ def test_a_fresh_run_removes_the_run_before_and_nothing_else(tmp_path: Path) -> 
         (run.folder / name).write_text("text")
     run.begin(learned)
     left = {name for name, text in contents(run.folder).items() if text != "folder"}
-    assert left == {*mine, "config.yaml", *run.learns, "SHA256SUMS", MANIFEST}
+    assert left == {*mine, "config.yaml", *run.learned_files, "SHA256SUMS", MANIFEST}
 
 
 def test_a_finished_run_keeps_what_is_the_users_among_its_checkpoints(tmp_path: Path) -> None:

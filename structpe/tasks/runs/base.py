@@ -45,10 +45,9 @@ from structpe.tasks.config import Reads
 from structpe.tasks.training import folder as folders
 from structpe.tasks.training.batches import Batches, BatchPlan
 from structpe.tasks.training.config import TrainingConfig
-from structpe.tasks.training.fit import check_fit
 from structpe.tasks.training.folder import InUse, learned, lock, number
 from structpe.tasks.training.optimiser import check_optimiser
-from structpe.tasks.training.result import FILE, WEIGHTS, Result, StoredResult, load_weights, recorded_digest
+from structpe.tasks.training.result import FILE, WEIGHTS, Result, StoredResult, check_fit, load_weights, recorded_digest
 from structpe.tasks.training.task import Task
 
 __all__ = ["RUNS", "Run", "TrainingSetup", "load", "load_run", "run_of", "train"]

@@ -16,8 +16,7 @@ from structpe.formats import read
 from structpe.system.files import seal
 from structpe.tasks.runs import RUNS as KINDS
 from structpe.tasks.runs import load_run, run_of
-from structpe.tasks.training.fit import check_fit
-from structpe.tasks.training.result import WEIGHTS, save_weights
+from structpe.tasks.training.result import WEIGHTS, check_fit, save_weights
 from tests.datasets import SAMPLES
 from tests.memory import FEW, Counting
 from tests.pictures.runs import predicted
