@@ -25,7 +25,7 @@ from costs_tables import write as with_costs
 
 from structpe.system.files import atomic_text, atomic_write
 from structpe.tasks.prediction import report as report_module
-from structpe.tasks.prediction.report import Row
+from structpe.tasks.prediction.report import TableRow
 
 __all__ = ["keep"]
 
@@ -86,7 +86,7 @@ def keep(made: Path, study: Path, results: Path, add: bool = False) -> list[str]
     return list(new)
 
 
-def _joined(old: Row, new: Row, each_seed: Sequence[report_module.Score]) -> Row:
+def _joined(old: TableRow, new: TableRow, each_seed: Sequence[report_module.Score]) -> TableRow:
     """A row of the seeds of both. Further metrics are left out, as they are means of one part."""
     mine = [each for each in each_seed if each.row == _name(old)]
     if len({each.seed for each in mine}) < len(mine):
@@ -113,7 +113,7 @@ def _both(first: str, second: str) -> str:
     return " and ".join(dict.fromkeys([*first.split(" and "), second]))
 
 
-def _name(row: Row) -> str:
+def _name(row: TableRow) -> str:
     return f"{row.data}/{row.model}/{row.position}"
 
 

@@ -47,7 +47,7 @@ class Study(Command, name="study"):
 
     def run(self, given: Namespace) -> None:
         from structpe.tasks.prediction.report import difference, report, scores
-        from structpe.tasks.prediction.run_all import run_all, unchanged
+        from structpe.tasks.prediction.run_all import matching_configs, run_all
         from structpe.tasks.prediction.study import load_study
 
         if given.table and given.compare:
@@ -61,7 +61,7 @@ class Study(Command, name="study"):
             print(printable(str(difference(scores(study, keys), *given.compare))))
             return
         if given.table:
-            unchanged(study, keys)
+            matching_configs(study, keys)
             failed = []
         else:
             failed = run_all(study, keys, given.jobs, given.threads, given.fresh)
