@@ -66,14 +66,14 @@ def keep(made: Path, study: Path, results: Path, add: bool = False) -> list[str]
     results.mkdir(parents=True, exist_ok=True)
     old = {_name(row): row for row in published(results / "table.csv")} if (results / "table.csv").exists() else {}
     file = results / "scores.csv"
-    before = [each for each in report_module.read(file) if add or each.row not in new] if file.exists() else []
-    each_seed = [*before, *(each for each in report_module.read(made / "scores.csv") if each.row in new)]
+    before = [each for each in report_module.read_scores(file) if add or each.row not in new] if file.exists() else []
+    each_seed = [*before, *(each for each in report_module.read_scores(made / "scores.csv") if each.row in new)]
     if add:
         each_seed.sort(key=lambda each: (list(old | new).index(each.row), each.seed))
         new |= {name: _joined(old[name], new[name], each_seed) for name in old.keys() & new.keys()}
     rows = list((old | new).values())
     atomic_write(results / "table.csv", lambda hidden: as_csv(rows, hidden))
-    report_module.write(each_seed, file)
+    report_module.write_rows(each_seed, report_module.Score, file)
     if not add and (costs := kept(results)) and new.keys() & costs.keys():
         left = {name: found for name, found in costs.items() if name not in new}
         atomic_text(results / "costs.json", json.dumps(left, indent=1) + "\n")
