@@ -211,9 +211,9 @@ class _Images:
                 f"{grid.shape}; a position model needs all patches, so set patch_drop_rate to 0"
             )
         if self.checkpointed() or torch.compiler.is_compiling():  # each layer is recomputed independently
-            return given, self.injected.prepare(given, like)
+            return given, self.injected.prepare(given.positions, like)
         if grid.prepared is None:
-            grid.prepared = self.injected.prepare(given, like)
+            grid.prepared = self.injected.prepare(given.positions, like)
         return given, grid.prepared
 
     def checkpointed(self) -> bool:
