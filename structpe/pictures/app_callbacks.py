@@ -1,4 +1,4 @@
-"""The functions of the app: from the user's choices to a picture."""
+"""The functions of the app, from the user's choices to a picture."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["ANY", "picture", "structures"]
 
 
 ANY = "by the suffix"
-"""The choice of no reader."""
+"""The choice without a reader."""
 SENTENCE = "the keeper lit the lamp at dusk"
 
 

@@ -1,6 +1,6 @@
-"""Places of nodes, edges and their labels, in inches from the lower left.
+"""Plans of drawings: the places of nodes, edges and their labels.
 
-All lengths are in inches: words are below 0, arcs above it.
+All lengths are in inches from the lower left; for parses, words are below 0 and arcs above.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ WAYS = (0.5, 0.42, 0.58, 0.34, 0.66, 0.26, 0.74, 0.18, 0.82)
 
 @dataclass(frozen=True)
 class PlacedText:
-    """A text, with the place of its middle."""
+    """A text and the place of its middle."""
 
     text: str
     x: float
@@ -62,7 +62,7 @@ class PlacedText:
 
 @dataclass(frozen=True, eq=False)
 class EdgeCurve:
-    """A drawn edge from a start to an end, with a bend between them.
+    """A drawn edge from a start to an end, with a bend.
 
     Attributes:
         points: (3, 2) start, control point and end of a curve of degree 2.
@@ -91,13 +91,13 @@ def curve_of(start: NDArray[np.float64], end: NDArray[np.float64], bend: float) 
 def write(
     wanted: Sequence[tuple[str, Sequence[EdgeCurve]]], taken: list[Box]
 ) -> tuple[list[EdgeCurve], list[PlacedText], list[int]]:
-    """The curve of each edge, the labels with room, and the indices of those without.
+    """Choose the curve of each edge and place its label; return curves, labels, and the indices of labels without room.
 
-    An edge takes the first curve that has room for its label and crosses nothing; or else the first with room.
+    An edge has the first curve with room for its label that crosses nothing, or else the first with room.
 
     Args:
-        wanted: for each edge, its label, which may be empty, and its possible curves.
-        taken: boxes without room; those of the labels are added.
+        wanted: the label of each edge, which may be empty, and its possible curves.
+        taken: occupied boxes, to which those of the labels are added.
     """
     chosen: list[EdgeCurve] = []
     written: list[PlacedText] = []
@@ -127,7 +127,7 @@ def _room(text: str, curve: EdgeCurve, taken: list[Box]) -> PlacedText | None:
 
 
 def _crossed(curve: EdgeCurve, taken: list[Box]) -> bool:
-    """Whether an edge crosses other boxes than those of its two ends, each of which may have two."""
+    """Whether an edge crosses boxes other than those of its ends, each of which may have two."""
     points = [curve.at(way) for way in np.linspace(0, 1, 21)]
     ends = [curve.points[0], curve.points[2]]
     others = [box for box in taken if not any(holds(box, end) for end in ends)]
@@ -147,7 +147,7 @@ def wrapped(entries: Sequence[str], width: float) -> list[str]:
 
 
 UPRIGHT = 40
-"""Largest number of words that are written horizontally; more are vertical, without relations."""
+"""Largest number of horizontal words; more are vertical, without relations."""
 LEVEL, LOW_LEVEL, MANY = 0.3, 0.18, 12
 """Distance between levels of arcs, and the number of levels above which it is smaller."""
 LONGEST_ON_ARC = 16
@@ -187,7 +187,7 @@ class Arcs:
 
 
 def levels(spans: NDArray[np.int64]) -> NDArray[np.int64]:
-    """(e,) the level of each arc, from 1: above every arc within its ends, and different from those that it crosses.
+    """(e,) the level of each arc, from 1: above all arcs between its ends, and different from those that it crosses.
 
     Args:
         spans: (e, 2) the two ends of each arc, as places in reading order.
@@ -204,7 +204,7 @@ def levels(spans: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def arcs_of(structure: Structure, names: list[str], most: int = UPRIGHT) -> Arcs:
-    """The layout of words and arcs; call it within :func:`structpe.pictures.style.look`.
+    """The layout of words and arcs; call it inside :func:`structpe.pictures.style.look`.
 
     Args:
         structure: a parse.
@@ -248,7 +248,7 @@ def _arrow(colour: str) -> dict[str, object]:
 
 
 def _sides(spans: NDArray[np.int64], step: float) -> NDArray[np.float64]:
-    """(e,) distance of the start of each arc from the middle of its head; shorter arcs start farther out."""
+    """(e,) the distance of the start of each arc from the middle of its head; shorter arcs start farther out."""
     side = np.zeros(len(spans))
     way, far = np.sign(spans[:, 1] - spans[:, 0]), np.abs(spans[:, 1] - spans[:, 0])
     for arc, (head, _) in enumerate(spans):
@@ -279,7 +279,7 @@ def _arc(axes: Axes, start: float, end: float, height: float, relation: str) -> 
 def _apart(
     widths: NDArray[np.float64], spans: NDArray[np.int64], relations: tuple[str, ...], between: float
 ) -> NDArray[np.float64]:
-    """(n,) the middle of the word at each place, with room for words and relations."""
+    """(n,) the middle of the word at each place, with enough room for words and relations."""
     gaps = (widths[1:] + widths[:-1]) / 2 + between
     for (a, b), relation in zip(np.sort(spans, axis=1).tolist(), relations, strict=True):
         needed = wide(relation, RELATION, "italic") + 0.3 if relation else 0.0
@@ -291,7 +291,7 @@ def _apart(
 
 
 RELATED = 90
-"""Largest number of edges whose labels are written."""
+"""Largest number of edges with labels."""
 LONGEST = 22
 """Largest number of letters of a relation."""
 LAYER = 0.75
@@ -303,7 +303,7 @@ PAD = 0.06
 BESIDE = 0.14
 """Distance from the middle of a dot down to the middle of its label."""
 GROWN = (1.0, 1.3, 1.7, 2.2)
-"""Scales of a graph, relative to the room for its names, that are tried until the labels of its edges have room."""
+"""Scales of a graph, relative to the room for its names, which are tried until all labels of edges have room."""
 FEW = 20
 """Largest number of nodes of a hierarchy for which larger scales are tried."""
 MARGIN = 0.06
@@ -345,7 +345,7 @@ class Laid:
 
 
 def laid_out(structure: Structure, form: Form, names: list[str]) -> Laid:
-    """The layout of a sequence, a grid, a hierarchy or a graph; call it within ``look``."""
+    """The layout of a sequence, a grid, a hierarchy or a graph; call it inside ``look``."""
     points = _points(structure.size, form)
     boxed = 0.02 if form == "graph" else 2 * PAD
     sizes = np.array([(wide(name, points) + 2 * PAD, tall(points) + boxed) for name in names])
@@ -393,7 +393,7 @@ class _Try:
 
 
 def _settled(best: _Try, below: list[str], points: float) -> Laid:
-    """The layout, moved so that its lower left is at 0, above the list."""
+    """The final layout, with the list below, and its lower left moved to 0."""
     corners = [
         *best.taken,
         *(np.concatenate([line.points.min(axis=0), line.points.max(axis=0)]) for line in best.lines),
@@ -480,7 +480,7 @@ def _points(size: int, form: Form) -> float:
 def _texts(
     structure: Structure, form: Form, sizes: NDArray[np.float64], relations: list[str], grown: float
 ) -> NDArray[np.float64]:
-    """(n, 2) the middle of each name, with the graph scaled relative to the room for names."""
+    """(n, 2) the middle of each name, at a scale relative to the room for names."""
     if form == "sequence":
         return places_of(structure, form, sizes[:, 0]) * [1.0, 0.42]
     if form == "hierarchy":
@@ -496,7 +496,7 @@ def _texts(
 
 
 def _between(edge: int, curve: EdgeCurve, start: Box, end: Box) -> EdgeLine:
-    """The part of an edge that is outside of the boxes of its nodes."""
+    """The part of an edge outside the boxes of its nodes."""
     points = np.stack([curve.at(way) for way in np.linspace(0, 1, 161)])
     free = [not holds(start, point) and not holds(end, point) for point in points]
     kept = points[free]

@@ -1,4 +1,4 @@
-"""The data of a picture: a structure, the values of encodings, the heads, and how far they look."""
+"""The data of a picture: a structure, the values of encodings, and the heads with their means by distance."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class DistanceCurve:
     """Means by distance.
 
     Attributes:
-        distance: (k,) the distances that occur, in order.
+        distance: (k,) the sorted distances.
         mean: (..., k) means of each head, NaN for a distance without numbers.
-        signed: whether distances have a sign: the key after (+) or before (-) the query in reading order.
+        signed: whether distances have a sign: the key is after (+) or before (-) the query in reading order.
     """
 
     distance: NDArray[np.float64]
@@ -42,8 +42,8 @@ class DistanceCurve:
 def distances(structure: Structure) -> tuple[NDArray[np.float64], bool]:
     """(u, u) the distance of each key from each query, and whether it has a sign.
 
-    On a sequence it is the offset of the key's node; on other structures the number of edges on a shortest path between
-    the two nodes, ignoring directions, NaN without a path.
+    In a sequence it is the offset of the key's node; in other structures the length of a shortest path between the two
+    nodes, ignoring directions, NaN without a path.
     """
     owner = structure.unit_owner
     if form_of(structure) == "sequence" and structure.order is not None:
