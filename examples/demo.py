@@ -15,10 +15,11 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+import structpe
 from structpe.errors import StructPEError
 from structpe.tasks.graph_to_text.config import load_config
 from structpe.tasks.graph_to_text.generator import Generated
-from structpe.tasks.graph_to_text.scores import Scores, evaluate
+from structpe.tasks.graph_to_text.scores import Scores
 from structpe.tasks.runs import train
 from structpe.tasks.training.result import Result
 
@@ -49,7 +50,7 @@ def job(path: Path) -> tuple[Scores, list[Generated]]:
     config = load_config(path)
     config = replace(config, out=str(Path("runs/demo") / config.name))
     train(config, fresh=Result.load(Path(config.out)) is not None)
-    return evaluate(config.out, str(config.data.test))
+    return structpe.load(config.out).evaluate(str(config.data.test))
 
 
 def show(console: Console, title: str, scores: Scores, texts: list[Generated]) -> None:

@@ -33,9 +33,9 @@ def loading(folder: Path) -> None:
     """Workers of a loader of batches, some of which lie ready."""
     import numpy as np
 
-    from structpe.tasks.training.batches import Batches, Plan
+    from structpe.tasks.training.batches import Batches, BatchPlan
 
-    for _ in Batches(list(range(8)), Plan(np.ones(8, dtype=np.int64), 2, seed=0), list, 100, workers=2):
+    for _ in Batches(list(range(8)), BatchPlan(np.ones(8, dtype=np.int64), 2, seed=0), list, 100, workers=2):
         time.sleep(LONG)
 
 

@@ -159,7 +159,8 @@ def test_position_models_know_no_kernel() -> None:
 def is_light(name: str) -> bool:
     """Whether a module of ours imports the standard library only, and little of it."""
     light = {"", "cli", "errors", "registry"}
-    return package_of(name) in light or name.startswith(("structpe.system.printing", "structpe.system.processes"))
+    system = tuple(f"structpe.system.{module}" for module in ("printing", "processes", "progress"))
+    return package_of(name) in light or name.startswith(system)
 
 
 def test_the_command_line_is_light() -> None:

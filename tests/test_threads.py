@@ -11,7 +11,7 @@ import pytest
 from structpe.cli.main import main
 from structpe.errors import ConfigError
 from structpe.system import processes
-from structpe.tasks.prediction.run_all import Crew, run_all
+from structpe.tasks.prediction.run_all import ProcessPool, run_all
 from structpe.tasks.prediction.study import Key, StudyConfig
 
 NAMES = ("OMP_NUM_THREADS", "OMP_WAIT_POLICY", "KMP_BLOCKTIME")
@@ -53,9 +53,9 @@ def tell_environment(tell: Connection) -> None:
 def test_a_process_of_a_study_has_it_before_it_loads_anything() -> None:
     told: list[Any] = []
     key = Key("data", "model", "position", 0)
-    with Crew(1, told.append, lambda running: None) as crew, processes.waiting(3):
-        crew.start(key, tell_environment, ())
-        crew.wait_for_all()
+    with ProcessPool(1, told.append, lambda running: None) as pool, processes.waiting(3):
+        pool.start(key, tell_environment, ())
+        pool.wait_for_all()
     assert told[0].message == "3 PASSIVE 0"
     assert [os.environ.get(name) for name in NAMES] == [None] * 3
 
@@ -67,7 +67,7 @@ def test_a_study_takes_one_thread_for_each_run_by_default(
     if said is not None:
         monkeypatch.setenv("OMP_NUM_THREADS", said)
     study = StudyConfig(data={"a": {}}, models={"b": {}})
-    run_all(study, [], jobs=2, processes=given)
+    run_all(study, [], jobs=2, threads=given)
     assert f"0 runs, 0 of them finished; 2 at a time, {each} threads each" in capsys.readouterr().err
 
 

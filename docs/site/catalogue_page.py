@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from sources import field
 
-from structpe.cli.positions import Row
+from structpe.cli.positions import ModelRow
 from structpe.positions import MODELS, Dims
 from structpe.positions.citing import reference
 
@@ -63,7 +63,7 @@ def table() -> Iterator[str]:
     yield f"| {' | '.join(COLUMNS)} |"
     yield f"|{'---|' * (len(COLUMNS) - 1)}--:|"
     for name in sorted(MODELS):
-        row = Row.measured(name, DIMS)
+        row = ModelRow.measured(name, DIMS)
         if row.spec is None:
             continue
         ours = row.spec.cells

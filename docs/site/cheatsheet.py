@@ -24,7 +24,7 @@ import model_pages  # noqa: E402
 
 import structpe  # noqa: E402
 from structpe.attention import KERNELS  # noqa: E402
-from structpe.cli.positions import Row  # noqa: E402
+from structpe.cli.positions import ModelRow  # noqa: E402
 from structpe.positions import MODELS, PositionModel  # noqa: E402
 
 __all__ = ["families", "main"]
@@ -72,7 +72,7 @@ SHOWN = 4
 class Facts(NamedTuple):
     """What is known of a model."""
 
-    row: Row
+    row: ModelRow
     used: frozenset[str] | None
     adapter: str
 
@@ -99,7 +99,7 @@ def families() -> dict[str, list[str]]:
 def facts(name: str) -> Facts:
     """What a model uses on the first structure that it takes, and its row of the table."""
     used = next((terms for kind in model_pages.KINDS if (terms := model_pages.layer(name, kind)[1]) is not None), None)
-    return Facts(Row.measured(name, model_pages.DIMS), used, adapter(name, used))
+    return Facts(ModelRow.measured(name, model_pages.DIMS), used, adapter(name, used))
 
 
 def adapter(name: str, used: frozenset[str] | None) -> str:

@@ -25,7 +25,7 @@ from sources import named, source
 
 import structpe
 from structpe.attention import KERNELS
-from structpe.cli.positions import Row, about
+from structpe.cli.positions import ModelRow, about
 from structpe.encodings import ENCODINGS, UNREACHABLE, WITHIN, Encoding
 from structpe.encodings.compiled import slow
 from structpe.errors import StructPEError
@@ -76,7 +76,7 @@ def written(folder: Path) -> dict[Path, str]:
 
 def model_page(name: str) -> str:
     """The page of a position model."""
-    row = Row.measured(name, DIMS)
+    row = ModelRow.measured(name, DIMS)
     assert row.spec is not None
     parts = [
         "---\norphan: true\n---",
@@ -279,7 +279,7 @@ def cell(text: str) -> str:
     return text.replace("|", "&#124;").replace("<", "&lt;").replace("\n", " ")
 
 
-def table_1(row: Row) -> Iterator[str]:
+def table_1(row: ModelRow) -> Iterator[str]:
     """The row of Table 1, ours and the survey's."""
     assert row.spec is not None
     yield "| | reference point | enters at | learnable | at each layer | unbound | parameters |"
@@ -298,7 +298,7 @@ def table_1(row: Row) -> Iterator[str]:
         yield "\nThe survey has no such row."
 
 
-def serves(name: str, row: Row) -> Iterator[str]:
+def serves(name: str, row: ModelRow) -> Iterator[str]:
     """Kernels, decoding, torch.compile and torch.export."""
     assert row.spec is not None
     for used in (layer(name, kind)[1] for kind in KINDS if layer(name, kind)[0] is not None):
@@ -400,7 +400,7 @@ def costs(name: str) -> list[str]:
     ]
 
 
-def options(row: Row) -> str:
+def options(row: ModelRow) -> str:
     """Its options as YAML."""
     return to_yaml({"name": row.name, **row.options}).strip()
 

@@ -21,7 +21,7 @@ from structpe.tasks.prediction.config import PredictionConfig
 from structpe.tasks.prediction.sources import SOURCES, Data
 from structpe.tasks.prediction.study import Key, StudyConfig
 from structpe.tasks.prediction.task import Prediction
-from structpe.tasks.training.batches import Batches, Plan
+from structpe.tasks.training.batches import Batches, BatchPlan
 from structpe.tasks.training.fit import fit, result
 from structpe.tasks.training.reporting import peak_memory
 
@@ -65,7 +65,7 @@ def measured(study: StudyConfig, key: Key, seconds: float, scratch: Path) -> dic
     )
     # Without a validation split there is no validation; with one it is measured by itself.
     enough, task.dev = Enough(seconds), []
-    plan = Plan(data.sizes, training.batch_size, training.seed)
+    plan = BatchPlan(data.sizes, training.batch_size, training.seed)
     batches = Batches(data.train, plan, data.collate, MOST * training.accumulate)
     (scratch / "run").mkdir(parents=True)
     fit(task, batches, training, scratch / "run", [enough])

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeAlias, get_args, get_type_hints
 
 from structpe.system.files import atomic_write
-from structpe.tasks.prediction.report import Row, markdown
+from structpe.tasks.prediction.report import TableRow, markdown
 from structpe.tasks.prediction.study import load_study
 
 __all__ = ["Measured", "as_csv", "kept", "published", "write"]
@@ -25,12 +25,13 @@ def kept(folder: Path) -> dict[str, Measured]:
     return found
 
 
-def published(file: Path) -> list[Row]:
+def published(file: Path) -> list[TableRow]:
     """The rows of a table in CSV."""
-    hints = get_type_hints(Row)
+    hints = get_type_hints(TableRow)
     with file.open(encoding="utf-8", newline="") as stream:
         return [
-            Row(**{name: _value(hints[name], text) for name, text in row.items()}) for row in csv.DictReader(stream)
+            TableRow(**{name: _value(hints[name], text) for name, text in row.items()})
+            for row in csv.DictReader(stream)
         ]
 
 
@@ -69,9 +70,9 @@ def _value(hint: Any, text: str) -> Any:
     return kinds[0](text)
 
 
-def as_csv(rows: list[Row], path: Path) -> None:
+def as_csv(rows: list[TableRow], path: Path) -> None:
     """What ``published`` reads."""
-    names = [field.name for field in fields(Row)]
+    names = [field.name for field in fields(TableRow)]
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(names)

@@ -25,7 +25,7 @@ from costs_tables import write as with_costs
 
 from structpe.system.files import atomic_text, atomic_write
 from structpe.tasks.prediction import report as report_module
-from structpe.tasks.prediction.report import Row
+from structpe.tasks.prediction.report import TableRow
 
 __all__ = ["keep"]
 
@@ -66,14 +66,14 @@ def keep(made: Path, study: Path, results: Path, add: bool = False) -> list[str]
     results.mkdir(parents=True, exist_ok=True)
     old = {_name(row): row for row in published(results / "table.csv")} if (results / "table.csv").exists() else {}
     file = results / "scores.csv"
-    before = [each for each in report_module.read(file) if add or each.row not in new] if file.exists() else []
-    each_seed = [*before, *(each for each in report_module.read(made / "scores.csv") if each.row in new)]
+    before = [each for each in report_module.read_scores(file) if add or each.row not in new] if file.exists() else []
+    each_seed = [*before, *(each for each in report_module.read_scores(made / "scores.csv") if each.row in new)]
     if add:
         each_seed.sort(key=lambda each: (list(old | new).index(each.row), each.seed))
         new |= {name: _joined(old[name], new[name], each_seed) for name in old.keys() & new.keys()}
     rows = list((old | new).values())
     atomic_write(results / "table.csv", lambda hidden: as_csv(rows, hidden))
-    report_module.write(each_seed, file)
+    report_module.write_rows(each_seed, report_module.Score, file)
     if not add and (costs := kept(results)) and new.keys() & costs.keys():
         left = {name: found for name, found in costs.items() if name not in new}
         atomic_text(results / "costs.json", json.dumps(left, indent=1) + "\n")
@@ -86,7 +86,7 @@ def keep(made: Path, study: Path, results: Path, add: bool = False) -> list[str]
     return list(new)
 
 
-def _joined(old: Row, new: Row, each_seed: Sequence[report_module.Score]) -> Row:
+def _joined(old: TableRow, new: TableRow, each_seed: Sequence[report_module.Score]) -> TableRow:
     """A row of the seeds of both. Further metrics are left out, as they are means of one part."""
     mine = [each for each in each_seed if each.row == _name(old)]
     if len({each.seed for each in mine}) < len(mine):
@@ -113,7 +113,7 @@ def _both(first: str, second: str) -> str:
     return " and ".join(dict.fromkeys([*first.split(" and "), second]))
 
 
-def _name(row: Row) -> str:
+def _name(row: TableRow) -> str:
     return f"{row.data}/{row.model}/{row.position}"
 
 

@@ -25,7 +25,7 @@ from structpe.tasks.config import fitted
 from structpe.tasks.prediction.sources import SOURCES
 from structpe.tasks.prediction.study import load_study
 from structpe.tasks.prediction.task import Prediction
-from structpe.tasks.training.batches import Plan
+from structpe.tasks.training.batches import BatchPlan
 from structpe.tasks.training.reporting import peak_memory
 
 STUDY = Path(__file__).with_name("large.yaml")
@@ -67,7 +67,7 @@ def measured(root: Path, row: str, steps: int) -> str:
     task = Prediction(model, objective, data.valid, data.scored)
     optimizer = torch.optim.AdamW(model.parameters(), lr=config.training.learning_rate, fused=True)
     makes, takes = [], []
-    for numbers in Plan(data.sizes, config.training.batch_size, 0).batches(0, steps):
+    for numbers in BatchPlan(data.sizes, config.training.batch_size, 0).batches(0, steps):
         start = time.process_time()
         batch = data.collate([data.train[i] for i in numbers])
         makes.append(time.process_time() - start)

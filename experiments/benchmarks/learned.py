@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from structpe.objectives import METRICS
-from structpe.tasks.prediction.report import Difference, difference, read
+from structpe.tasks.prediction.report import Difference, difference, read_scores
 
 __all__ = ["QUESTIONS", "Question", "answered", "table"]
 
@@ -92,7 +92,7 @@ QUESTIONS = (
 
 def answered(question: Question) -> Difference:
     """By its study's scores."""
-    return difference(read(RESULTS / question.study / "scores.csv"), question.first, question.second)
+    return difference(read_scores(RESULTS / question.study / "scores.csv"), question.first, question.second)
 
 
 def table() -> str:

@@ -37,7 +37,7 @@ from structpe.nn.search import SearchConfig
 from structpe.system.files import atomic_text
 from structpe.tasks.graph_to_text.config import load_config
 from structpe.tasks.runs import train
-from structpe.tasks.runs.text import GraphToTextRun, evaluate
+from structpe.tasks.runs.text import GraphToTextRun
 
 HERE = Path(__file__).parent
 MODELS: dict[str, dict[str, Any]] = yaml.safe_load((HERE / "models.yaml").read_text(encoding="utf-8"))
@@ -93,7 +93,7 @@ def one(corpus: str, base: str, model: str, seed: int, given: argparse.Namespace
     minutes = (time.monotonic() - start) / 60
     items = seen(structpe.read(str(config.data.test), config.data.reader), corpus, config.data.train)
     search = SEARCH.get(name, SEARCH[corpus])
-    scores, texts = evaluate(folder, items, search)
+    scores, texts = structpe.load(folder).evaluate(items, search)
     parameters = sum(p.numel() for p in GraphToTextRun.of(folder).load()[0].parameters())
     lines = [f"{t.id}\t{t.text}\t{' ||| '.join(t.references)}" for t in texts]
     (folder / "test.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -41,7 +41,7 @@ from structpe.nn.layer import StackConfig
 from structpe.nn.stack import Stack
 from structpe.positions import Dims, build
 from structpe.structure import path
-from structpe.tasks.training.batches import Plan
+from structpe.tasks.training.batches import BatchPlan
 
 COUNT, CLOSE = 30, 1e-4
 VOCABULARY = 4000
@@ -97,7 +97,7 @@ class Case:
     def batches(self, grouping: Any, device: torch.device) -> list[Batch]:
         """The first of an epoch."""
         sizes = np.array([example.size for example in self.examples])
-        plan = Plan(sizes, self.size, 0, by_size=True)  # in one bucket all are padded to the largest
+        plan = BatchPlan(sizes, self.size, 0, by_size=True)  # in one bucket all are padded to the largest
         parts = (plan.epoch(number) for number in range(-(-COUNT // plan.per_epoch)))
         chosen = [part for epoch in parts for part in epoch][:COUNT]
         return [collate([self.examples[i] for i in part], grouping).to(device) for part in chosen]

@@ -1,5 +1,6 @@
-"""Position models inside models of other libraries: Hugging Face's, PyTorch's, PyG's, DGL's and timm's.
+"""Position models inside models of Hugging Face, PyTorch, PyG, DGL and timm.
 
-Each module is for one library, which is imported when it is first needed. A position model enters a pretrained model so
-that at first nothing changes, and all numbers of the position model can be learned (``start="zero"``).
+Each module is for one library, which is imported when it is first needed. ``inject`` adds a position model to a model,
+``eject`` removes it. With ``start="zero"`` a pretrained model computes the same before training, and all parameters of
+the position model have gradients.
 """

@@ -1,9 +1,9 @@
-"""Encodings as tensors of single graphs, back from those of a batch; and what they were made from.
+"""Encodings as tensors of graphs and batches, and the origin of their values.
 
-Transforms and loaders of PyG number nodes anew, leave some out, add others and change edges. They take along what has a
-row for each node. So ``pe_NAME_of`` has one, all of whole numbers: the number of the node in the graph that was
-encoded, from 1, as PyG fills up with 0; and of this graph, alike in all rows, its size, the encoding, its edges,
-whether their order counts, and the number that stands for UNREACHABLE.
+Transforms and loaders of PyG renumber, remove and add nodes, and change edges. They keep attributes with a row for each
+node. ``pe_NAME_of`` is such an attribute, with integers: the number of the node in the encoded graph, from 1, as PyG
+fills with 0; and, the same in all rows, the size of that graph, a digest of the encoding, a hash of the edges, whether
+their order matters, and the number that stands for UNREACHABLE.
 """
 
 from __future__ import annotations
@@ -46,33 +46,33 @@ __all__ = [
 
 
 SIZE, ENCODING, EDGES, ORDERED, BEYOND = range(1, 6)
-"""Columns of ``pe_NAME_of``; the first one has the numbers of nodes."""
+"""Columns of ``pe_NAME_of``; column 0 has the numbers of nodes."""
 
 
 def beyond(encoding: Encoding, values: Tensor, size: int) -> int:
-    """The whole number that stands for UNREACHABLE in a graph of this size: one more than any distance can be."""
+    """The integer that stands for UNREACHABLE in a graph of this size: one more than the largest possible distance."""
     max_distance = encoding.options().get("max_distance")
     known = values[values != UNREACHABLE]
     return max(size if max_distance is None else max_distance + 1, int(known.abs().max()) + 1 if known.numel() else 0)
 
 
 def marked(values: Tensor, number: int) -> Tensor:
-    """Values with a number in place of UNREACHABLE; real ones with infinity."""
+    """Values with a number instead of UNREACHABLE; for real numbers, infinity."""
     return values.masked_fill(values == UNREACHABLE, torch.inf if values.is_floating_point() else number)
 
 
 def origin(encoding: Encoding, data: Any, values: Tensor, number: int) -> Tensor:
-    """``pe_NAME_of`` of a graph that is encoded.
+    """``pe_NAME_of`` of an encoded graph.
 
     Args:
         encoding: the encoding.
         data: the graph.
         values: the tensor of its values.
-        number: stands for UNREACHABLE.
+        number: the number that stands for UNREACHABLE.
     """
     edges, size = _edges(data).cpu(), int(data.num_nodes)
     numbers = torch.arange(1, size + 1)
-    # Values that are as many as the edges PyG takes for those of edges: it sorts them alike, or leaves some out.
+    # If there are as many values as edges, PyG takes them for values of edges, and sorts or removes them together.
     ordered = encoding.arity == 2 and len(values) == edges.shape[1]
     ((in_any_order, in_order),) = _sums(edges, numbers, torch.zeros_like(numbers), 1).tolist()
     whole = torch.tensor([size, _digest(encoding), in_order if ordered else in_any_order, ordered, number])
@@ -80,22 +80,21 @@ def origin(encoding: Encoding, data: Any, values: Tensor, number: int) -> Tensor
 
 
 def is_of(encoding: Encoding, rows: Tensor) -> bool:
-    """Whether ``pe_NAME_of`` is of this encoding, with these options."""
+    """Whether ``pe_NAME_of`` belongs to this encoding, with these options."""
     return bool((rows[:, ENCODING] == _digest(encoding)).all())
 
 
 class Origin:
-    """What a batch says of the values of an encoding.
+    """The origin of the values of an encoding in a batch.
 
     Args:
-        encoding: the encoding that is asked for.
-        name: of its values.
+        encoding: the encoding.
+        name: name of its values.
         batch: the batch.
-        sizes: of its graphs.
+        sizes: sizes of its graphs.
 
     Raises:
-        EncodingError: nothing says what the values were made from, they are those of another encoding, or nodes have
-            been added.
+        EncodingError: the values belong to another encoding, or nodes have been added.
     """
 
     def __init__(self, encoding: Encoding, name: str, batch: Any, sizes: Sequence[int]) -> None:
@@ -113,13 +112,13 @@ class Origin:
         self.graph = torch.arange(len(sizes)).repeat_interleave(self.sizes)
 
     def check_pairs(self, any_edges: bool) -> None:
-        """Check that the graphs are those whose pairs the values are of.
+        """Check that the graphs have not changed since their pairs were encoded.
 
         Args:
-            any_edges: whether edges may have changed since.
+            any_edges: whether edges may have changed.
 
         Raises:
-            EncodingError: nodes have been left out or numbered otherwise, or edges have changed.
+            EncodingError: nodes have been removed or renumbered, or edges have changed.
         """
         first = (self.sizes.cumsum(0) - self.sizes)[self.graph]
         same = self.rows[:, 0] == torch.arange(len(self.rows)) - first + 1
@@ -132,7 +131,7 @@ class Origin:
             raise self._changed("edges have changed")
 
     def unmarked(self, values: Tensor) -> Tensor:
-        """Values of all pairs with UNREACHABLE where :func:`marked` has put something else."""
+        """Values of all pairs with UNREACHABLE; the inverse of :func:`marked`."""
         if values.is_floating_point():
             return values.masked_fill(values.isinf(), UNREACHABLE)
         starts = self.sizes.cumsum(0) - self.sizes
@@ -148,7 +147,7 @@ class Origin:
 
 
 def _edges(data: Any) -> Tensor:
-    """(2, E) the edges of a graph or batch, also if ``ToSparseTensor`` has moved them."""
+    """(2, E) the edges of a graph or batch, also after ``ToSparseTensor``."""
     if data.edge_index is None and "adj_t" in data:
         from torch_geometric.utils import to_edge_index
 
@@ -159,7 +158,7 @@ def _edges(data: Any) -> Tensor:
 
 
 def _sums(edges: Tensor, numbers: Tensor, graph: Tensor, count: int) -> Tensor:
-    """(count, 2) of each graph a hash of its edges in any order, and one of them in this order."""
+    """(count, 2) a hash of the edges of each graph in any order, and a hash in this order."""
     of = graph[edges[0]]
     per_graph = torch.bincount(of, minlength=count)
     place = torch.arange(len(of)) - (per_graph.cumsum(0) - per_graph)[of] + 1
@@ -169,7 +168,7 @@ def _sums(edges: Tensor, numbers: Tensor, graph: Tensor, count: int) -> Tensor:
 
 
 def _mixed(source: Tensor, target: Tensor, place: Tensor) -> Tensor:
-    """A number that depends on all three; sums and products of int64 wrap around."""
+    """A hash of three numbers; sums and products of int64 wrap around."""
     found = source * 0x1E3779B97F4A7C15 + target * 0x3F58476D1CE4E5B9 + place * 0x14D049BB133111EB
     for factor in (0x3F51AFD7ED558CCD, 0x44CEB9FE1A85EC53):
         found = (found ^ (found >> 32)) * factor
@@ -178,7 +177,7 @@ def _mixed(source: Tensor, target: Tensor, place: Tensor) -> Tensor:
 
 @lru_cache(maxsize=64)
 def _digest(encoding: Encoding) -> int:
-    """Of an encoding with its options and versions, 63 bits."""
+    """A digest of an encoding with its options and versions, 63 bits."""
     whole = f"{encoding!r} {sorted(encoding.versions().items())}".encode()
     return int.from_bytes(hashlib.sha256(whole).digest()[:8], "big") >> 1
 
@@ -190,8 +189,9 @@ class Transform(ABC):
         encodings: encodings, their names, or mappings with ``name`` and options.
 
     Raises:
-        EncodingError: none, two of one name, one of sequences, which cannot be batched, or an option without encoding.
-        PositionError: there is no encoding of a name, or no such option.
+        EncodingError: no encoding is given, two have one name, one has sequences, which cannot be batched, or an option
+            is given without its encoding.
+        PositionError: an encoding or an option does not exist.
     """
 
     def __init__(self, *encodings: Asked, **options: Any) -> None:
@@ -212,13 +212,13 @@ class Transform(ABC):
 
     @abstractmethod
     def many(self, graphs: Sequence[Any], store: str | Path | None = None, jobs: int = 1) -> list[Any]:
-        """Copies of all graphs with the encodings, encoded together.
+        """Copies of all graphs with the encodings, which are computed together.
 
         Args:
-            graphs: of the library.
-            store: folder of a store (:mod:`structpe.data.store`), which is written, or read if it is there already and
-                of the same graphs and encodings.
-            jobs: processes that encode.
+            graphs: graphs of the library.
+            store: folder of a store (:mod:`structpe.data.store`) of these graphs and encodings, which is read if it
+                exists and written otherwise.
+            jobs: number of processes that encode.
 
         Raises:
             EncodingError: a graph lacks what an encoding needs.
@@ -228,11 +228,11 @@ class Transform(ABC):
 
 
 def chosen(asked: Sequence[Asked]) -> tuple[Encoding, ...]:
-    """The encodings, whose attributes must have different names.
+    """Build the encodings, and check that their attributes have different names.
 
     Raises:
-        EncodingError: there is none, two have one name, or one has values that no tensor holds.
-        PositionError: there is no encoding of a name, or no such option.
+        EncodingError: there is none, two have one name, or one has values that a tensor cannot hold.
+        PositionError: an encoding or an option does not exist.
     """
     made = tuple(as_encoding(each, error=PositionError) for each in asked)
     names = [attribute(each) for each in made]
@@ -247,20 +247,20 @@ def chosen(asked: Sequence[Asked]) -> tuple[Encoding, ...]:
 
 
 def attribute(encoding: Encoding) -> str:
-    """The name of its tensor."""
+    """The name of the tensor of an encoding."""
     return f"pe_{encoding.name.replace('-', '_')}"
 
 
 def encoded(
     structures: Sequence[Structure], encodings: Sequence[Encoding], store: str | Path | None, jobs: int
 ) -> Mapping[Encoding, Column | Sequence[Encoded]]:
-    """The values of all structures.
+    """Encode structures.
 
     Args:
-        structures: whose nodes are units.
+        structures: structures whose nodes are units.
         encodings: fitted, if they need to be.
-        store: folder that keeps the values, or has them already; None for none.
-        jobs: processes that encode.
+        store: folder of a store, or None.
+        jobs: number of processes that encode.
 
     Raises:
         EncodingError: a structure lacks what an encoding needs.
@@ -277,7 +277,7 @@ def encoded(
 
 
 def values(found: Encoded) -> Tensor:
-    """(n, ...) of nodes, (n n, ...) of all pairs, row by row, or (e, ...) of the listed pairs."""
+    """The values (n, ...) of nodes, (n n, ...) of all pairs, row by row, or (e, ...) of listed pairs."""
     if found.index is None:
         return torch.from_numpy(np.array(found.values))
     if found.listed is not None:
@@ -287,7 +287,7 @@ def values(found: Encoded) -> Tensor:
 
 
 def listed(found: Encoded) -> Tensor | None:
-    """(2, e) the listed pairs, queries first; None if all pairs have a value, or nodes."""
+    """(2, e) the listed pairs, queries first; None for values of all pairs or of nodes."""
     if found.listed is None:
         return None
     return torch.from_numpy(np.ascontiguousarray(found.listed.T).astype(np.int64))
@@ -298,12 +298,12 @@ def restored(encoding: Encoding, values: Tensor, index: Tensor | None, sizes: Se
 
     Args:
         encoding: the encoding.
-        values: those of all graphs, one after the other.
-        index: (2, e) the pairs, queries first, with the numbers of nodes in the batch; None: all, row by row.
-        sizes: of the graphs.
+        values: the values of all graphs, one after the other.
+        index: (2, e) the pairs, queries first, with the numbers of nodes in the batch; None for all pairs, row by row.
+        sizes: sizes of the graphs.
 
     Raises:
-        EncodingError: not every pair has one value.
+        EncodingError: a pair has no value, or several.
     """
     array, ends = values.cpu().numpy(), list(pairwise(np.cumsum([0, *sizes]).tolist()))
     if encoding.arity == 1:
@@ -322,7 +322,7 @@ def restored(encoding: Encoding, values: Tensor, index: Tensor | None, sizes: Se
 
 
 def _by_rows(encoding: Encoding, pairs: NDArray[np.int64], sizes: Sequence[int]) -> NDArray[np.int64]:
-    """The order in which all pairs are row by row."""
+    """The permutation that sorts all pairs row by row."""
     order: NDArray[np.int64] = np.lexsort((pairs[1], pairs[0]))
     if len(order) != np.square(sizes).sum() or not np.diff(pairs[:, order]).any(axis=0).all():
         raise EncodingError(

@@ -1,4 +1,4 @@
-"""Where the attention of a model of Hugging Face is, how large it is, and T5's own table of biases."""
+"""The attention of models of Hugging Face: its place and sizes, and T5's table of biases."""
 
 from __future__ import annotations
 
@@ -14,14 +14,7 @@ from structpe.positions import Dims, PositionModel
 from structpe.positions.buckets import Buckets
 from structpe.positions.tables import Table
 
-__all__ = [
-    "FAMILIES",
-    "Where",
-    "attentions",
-    "sizes",
-    "take_t5",
-    "usual",
-]
+__all__ = ["FAMILIES", "Where", "attentions", "sizes", "take_t5", "usual"]
 
 
 Where: TypeAlias = Literal["encoder", "decoder", "cross"]
@@ -33,8 +26,8 @@ class Place:
     """Paths of modules.
 
     Attributes:
-        layers: of the list of layers, in the model without its head.
-        attention: of the attention, in a layer.
+        layers: path of the list of layers, in the base model.
+        attention: path of the attention, in a layer.
     """
 
     layers: str
@@ -67,14 +60,14 @@ FAMILIES: dict[str, dict[Where, Place]] = {
     "qwen2": _LLAMA,
     "gpt2": {"decoder": Place("h", "attn")},
 }
-"""By ``config.model_type``: where each attention is. Others of the same form can be added."""
+"""The place of each attention, by ``config.model_type``. Other models of the same form can be added."""
 
 
 def attentions(model: Any, where: Where, layers: Sequence[int] | None) -> list[tuple[nn.Module, nn.Module]]:
-    """The chosen layers, and the attention of each.
+    """The given layers, each with its attention.
 
     Raises:
-        PositionError: the model is of another family, has no such attention, or not so many layers.
+        PositionError: the model is of an unknown family, or has no such attention or layer.
     """
     kind = str(model.config.model_type)
     if kind not in FAMILIES:
@@ -101,12 +94,12 @@ def attentions(model: Any, where: Where, layers: Sequence[int] | None) -> list[t
 
 
 def usual(model: Any) -> Where:
-    """The first place that a model has: its encoder, or the decoder of one without."""
+    """The default place: the encoder, or the decoder of a model without one."""
     return next(iter(FAMILIES.get(str(model.config.model_type), _BERT)))
 
 
 def sizes(attention: Any, layers: int) -> Dims:
-    """The sizes that a position model needs: heads of the queries, and the width of all of them together."""
+    """The sizes of a position model: the heads of the queries, and their total width."""
     config = attention.config
     heads = _first(attention, config, ("num_attention_heads", "n_heads", "num_heads"))
     width = _first(attention, config, ("attention_head_size", "key_value_proj_dim", "head_dim"))
@@ -114,7 +107,7 @@ def sizes(attention: Any, layers: int) -> Dims:
 
 
 def _first(attention: Any, config: Any, names: Sequence[str]) -> int:
-    """The first of these attributes that the attention has, or the configuration."""
+    """The first of these attributes of the attention, or of the configuration."""
     for holder in (attention, config):
         for name in names:
             if isinstance(found := getattr(holder, name, None), int):
@@ -125,18 +118,18 @@ def _first(attention: Any, config: Any, names: Sequence[str]) -> int:
 def take_t5(position: PositionModel, model: Any, stack: Literal["encoder", "decoder"] = "encoder") -> PositionModel:
     """Copy the bias of a T5 checkpoint into a position model with the same buckets, and return the position model.
 
-    These are ``t5``, ``t5-unshared``, ``t5-causal`` (for the decoder), ``glm-local`` and ``glm-global``; with the last
-    two a T5 becomes a graph language model (Plenz and Frank 2024). Rows that T5 lacks, for units without a path, become
-    a copy of the bucket for the farthest keys ahead, which T5 has for +infinity. Inject it with ``start="own"`` and
-    ``instead=True``.
+    Such models are ``t5``, ``t5-unshared``, ``t5-causal`` (for the decoder), ``glm-local`` and ``glm-global``; with the
+    last two a T5 becomes a graph language model (Plenz and Frank 2024). Rows that T5 lacks, for units without a path,
+    are copies of the bucket of the farthest keys ahead, which T5 uses for +infinity. Inject the position model with
+    ``start="own"`` and ``instead=True``.
 
     Args:
-        position: built for :func:`structpe.adapters.transformers.dims`.
+        position: a position model built for :func:`structpe.adapters.transformers.dims`.
         model: a T5 or mT5 of Hugging Face.
-        stack: whose table; that of the decoder is for one direction.
+        stack: the stack whose table is copied; the decoder's is for one direction.
 
     Raises:
-        PositionError: the model has no such table, or the position model other buckets or heads.
+        PositionError: the model has no such table, or the position model has other buckets or heads.
     """
     rows, table = getattr(position, "rows", None), getattr(position, "table", None)
     buckets = getattr(rows, "rule", None)
@@ -158,7 +151,7 @@ def take_t5(position: PositionModel, model: Any, stack: Literal["encoder", "deco
         )
     if table.weight.shape[-1] != own.shape[1]:
         raise PositionError(f"T5 has {own.shape[1]} heads, the table of the position model {table.weight.shape[-1]}")
-    if own.is_meta:  # a model without numbers, of which only the form is looked at
+    if own.is_meta:  # a model without weights, for checking the form
         return position
     with torch.no_grad():
         table.weight[:, : buckets.count] = own.to(table.weight)

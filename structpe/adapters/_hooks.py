@@ -1,8 +1,8 @@
-"""What happens around a pass of a model of Hugging Face that has positions; its rotations undone.
+"""Hooks of models of Hugging Face with position models, and the inversion of their rotations.
 
-Llama, Qwen2 and ModernBERT turn the i-th query and key by an angle of i: R_i q_i, R_j k_j. Their product depends on
-j - i alone. That of a turned query and a vector of the pair would depend on i, the place in the row, padding included;
-and so would what a map M makes of it, if M and R do not commute. So
+Llama, Qwen2 and ModernBERT rotate the i-th query and key by an angle of i: R_i q_i, R_j k_j. Their product depends only
+on j - i. The product of a rotated query with a vector of the pair would depend on i, the place in the row including
+padding, and so would the result of a map M that does not commute with R. Therefore
 
     s_ij = scale/sqrt(d) [ (R_i M q_i).(R_j M k_j) + (M q_i).key_ij + query_ij.(M k_j) + product ] + ...
 """
@@ -26,25 +26,16 @@ from structpe.attention.reference import vectors
 from structpe.errors import PositionError
 from structpe.terms import Terms
 
-__all__ = [
-    "TURNED",
-    "Before",
-    "Beginning",
-    "Generating",
-    "Turned",
-    "Turning",
-    "check_known",
-    "first_place",
-]
+__all__ = ["TURNED", "Before", "Beginning", "Generating", "Turned", "Turning", "check_known", "first_place"]
 
 
 TURNED = "structpe_turned"
-"""The key of the arguments of an attention that says how its queries and keys are rotated."""
+"""The argument of an attention with the rotation of its queries and keys."""
 _PAIRS = frozenset({"key", "query", "product"})
 
 
 class Turning:
-    """A hook of an attention: hands on by which angles it rotates queries and keys, if it does."""
+    """A hook of an attention that passes on the angles of its rotation, if it has one."""
 
     def __call__(self, attending: Any, given: Any, named: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         angles = named.get("position_embeddings")
@@ -56,11 +47,11 @@ class Turning:
 
 
 class Turned:
-    """How the queries and keys of one call are rotated.
+    """The rotation of the queries and keys of one call.
 
     Args:
-        cos, sin: (b or 1, n, d) of the angles of the new tokens; both halves of the channels have the same ones.
-        cache: of keys; None for none.
+        cos, sin: (b or 1, n, d) of the angles of the new tokens, the same in both halves of the channels.
+        cache: the cache of keys, or None.
         layer: number of the layer in the cache.
     """
 
@@ -68,11 +59,11 @@ class Turned:
         self.cos, self.sin, self.cache, self.layer = cos, sin, cache, layer
 
     def rewritten(self, q: Tensor, k: Tensor, terms: Terms) -> tuple[Tensor, Tensor, Terms]:
-        """The same attention as rotated queries (b, h, n, d), keys (b, h, m, d) and terms that do not meet them.
+        """Rewrite terms that use unrotated queries (b, h, n, d) and keys (b, h, m, d) as biases and rotated vectors.
 
         Raises:
-            PositionError: terms change what is computed of the sum of both, rotate in other channels, or need the
-                angles of keys in a cache that others filled.
+            PositionError: terms have a function or gate of the whole score, rotate other channels, or need the angles
+                of keys in a cache from before the position model was injected.
         """
         used = terms.used()
         if not used & {*_PAIRS, "maps"}:
@@ -96,7 +87,7 @@ class Turned:
         )
 
     def _of_keys(self, m: int) -> tuple[Tensor, Tensor]:
-        """The angles (b or 1, m, d) of all keys; those of earlier ones are kept beside these in the cache."""
+        """The angles (b or 1, m, d) of all keys; those of earlier keys are stored in the cache."""
         if self.cache is None:
             return self.cos, self.sin
         n, kept = self.cos.shape[1], self.cache.__dict__.setdefault(f"_{TURNED}", {})
@@ -115,7 +106,7 @@ class Turned:
 
 
 def _turned(x: Tensor, cos: Tensor, sin: Tensor, back: bool = False) -> Tensor:
-    """(b, h, n, d) rotated, or as it was before."""
+    """Rotate (b, h, n, d), or undo the rotation."""
     if x.shape[-1] != cos.shape[-1]:
         raise PositionError(
             f"the model rotates {cos.shape[-1]} of {x.shape[-1]} channels, so that a position model cannot meet "
@@ -128,7 +119,7 @@ def _turned(x: Tensor, cos: Tensor, sin: Tensor, back: bool = False) -> Tensor:
 
 
 def _met(q: Tensor, k: Tensor, terms: Terms) -> list[Tensor]:
-    """(b, h, n, m) what vectors of pairs add to the scores."""
+    """(b, h, n, m) the scores of vectors of pairs."""
     b, h, n, d = q.shape
     scale = terms.scale / math.sqrt(d)
     pairs = without_lists(Terms(key=terms.key, query=terms.query), b, n, k.shape[2])
@@ -139,17 +130,17 @@ def _met(q: Tensor, k: Tensor, terms: Terms) -> list[Tensor]:
 
 
 class Beginning:
-    """A hook: makes a pass of what a batch holds as ``structpe``.
+    """A hook that makes a :class:`Pass` of the argument ``structpe``.
 
     Args:
-        model: with the position models.
-        module: the model, or its encoder, whose passes begin.
-        writing: what ``generate`` reads in all its passes.
+        model: the model with the position models.
+        module: the model, or its encoder, with the hook.
+        writing: the passes of ``generate``.
     """
 
     def __init__(self, model: Any, module: Any, writing: Passes[Pass]) -> None:
         self.model, self.writing = model, writing
-        self.names = list(inspect.signature(type(module).forward).parameters)[1:]  # of arguments without a name
+        self.names = list(inspect.signature(type(module).forward).parameters)[1:]  # for positional arguments
 
     def __call__(self, module: Any, given: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         model = self.model
@@ -179,7 +170,7 @@ class Beginning:
 
 
 def check_given(model: Any, given: Given) -> None:
-    """Check that the positions of the tokens of an encoder are not taken for those of its decoder's.
+    """Check that an encoder and a decoder with position models have separate positions.
 
     Raises:
         PositionError: one object is given for both.
@@ -196,7 +187,7 @@ def check_given(model: Any, given: Given) -> None:
 
 
 def _masks(model: Any, named: Mapping[str, Any], within: bool) -> dict[str, Tensor | None]:
-    """The padding masks of the tokens, where they are given."""
+    """The given padding masks of the tokens."""
     if not model.config.is_encoder_decoder:
         return dict.fromkeys(("encoder", "decoder"), named.get("attention_mask"))
     own = {"encoder": named.get("attention_mask")}
@@ -204,7 +195,7 @@ def _masks(model: Any, named: Mapping[str, Any], within: bool) -> dict[str, Tens
 
 
 def _ids(model: Any, named: Mapping[str, Any]) -> dict[str, Tensor | None]:
-    """``position_ids`` as places from 0 on, where they are given."""
+    """The given ``position_ids``, as places from 0."""
     given = named.get("position_ids")
     if model.config.is_encoder_decoder or not isinstance(given, Tensor):
         return {}
@@ -212,15 +203,15 @@ def _ids(model: Any, named: Mapping[str, Any]) -> dict[str, Tensor | None]:
 
 
 def first_place(config: Any) -> int:
-    """The first of ``position_ids``: RoBERTa's are counted behind the id of padding."""
+    """The first value of ``position_ids``; for RoBERTa it follows the id of padding."""
     return int(config.pad_token_id) + 1 if config.model_type in ("roberta", "xlm-roberta") else 0
 
 
 class Before:
-    """A hook: changes the hidden vectors before a layer.
+    """A hook that changes the hidden vectors before a layer.
 
     Args:
-        seat: of the layer.
+        seat: the place of the position model.
         attending: the attention of the layer.
     """
 
@@ -235,7 +226,7 @@ class Before:
         return given, {**named, "hidden_states": changed}
 
     def _past(self, given: tuple[Any, ...], named: dict[str, Any]) -> int:
-        """How many tokens the cache holds."""
+        """Number of tokens in the cache."""
         if self.seat.injected.where == "encoder":
             return 0
         caches = (each for each in (*given, *named.values()) if callable(getattr(each, "get_seq_length", None)))
@@ -244,18 +235,18 @@ class Before:
 
 
 class Generating:
-    """``model.generate``, every step with the positions of ``structpe``.
+    """``model.generate``, with the positions of ``structpe`` in every step.
 
     Args:
-        model: with the position models.
-        writing: is told what all passes read.
+        model: the model with the position models.
+        writing: the passes of ``generate``.
     """
 
     def __init__(self, model: Any, writing: Passes[Pass]) -> None:
         self.model, self.writing = model, writing
 
     def __call__(self, *given: Any, **named: Any) -> Any:
-        """Generate; arguments as of Hugging Face's ``generate``, and ``structpe``."""
+        """Generate; arguments as for Hugging Face's ``generate``, and ``structpe``."""
         model, positions = self.model, named.pop(NAME, {})
         check_given(model, positions)
         self.writing.begin(Pass(positions, {}, keeps=True))
@@ -271,14 +262,14 @@ KNOWN = frozenset(
     | {"position_ids", "position_embeddings", "cache_position", "past_key_values", "use_cache"}  # of queries and keys
     | {"output_hidden_states", "output_router_logits", "return_dict", "num_items_in_batch", "deterministic"}
 )
-"""What a model of Hugging Face may hand to its attention: what is read, and what changes no attention."""
+"""Supported arguments of an attention of Hugging Face: those that are read, and those without effect on attention."""
 
 
 def check_known(module: Any, others: Mapping[str, Any]) -> None:
-    """Check what a model of Hugging Face hands to its attention beside queries, keys and values.
+    """Check the arguments of an attention besides queries, keys and values.
 
     Raises:
-        PositionError: it asks for something that is not computed.
+        PositionError: an argument is not supported.
     """
     if unknown := sorted(name for name, value in others.items() if value is not None and name not in KNOWN):
         raise PositionError(

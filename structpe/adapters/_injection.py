@@ -1,7 +1,7 @@
-"""A position model inside a foreign model: tried before it enters, and started from the model's own function.
+"""A position model inside a model of another library: its check before injection, and its start at zero.
 
-The positions of a batch travel with the keyword arguments that a model hands on to its attention, so that nothing is
-kept between two passes, and a layer that is computed again, by gradient checkpointing, is given the same.
+The positions of a batch are passed on with the keyword arguments of the model. Nothing is kept between two passes, and
+a layer that gradient checkpointing recomputes gets the same positions.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from structpe.adapters._hf_models import Where
-from structpe.adapters._tokens import NONE, Places, TokenPositions
+from structpe.adapters._tokens import NONE, TokenPositions, TokenUnits
 from structpe.encodings.base import Encoding
 from structpe.errors import PositionError, StructPEError
 from structpe.formats import tree
@@ -48,17 +48,17 @@ __all__ = [
 T = TypeVar("T")
 
 _ADDED = ("bias", "key", "query", "product", "value")
-"""What is added, so that the difference of two is, too."""
+"""Terms that are added, and whose differences can be added."""
 
 
 def started(position: PositionModel) -> PositionModel | None:
-    """Let a position model start at zero; a copy as it is now if its numbers cannot be zero, to be subtracted.
+    """Let a position model start at zero; return a copy to be subtracted, if its parameters cannot be set to zero.
 
-    Tables whose entries are added become 0. Of every other model, such as one with a network, the first numbers would
-    have no gradient if all were 0: its terms are those of the learned numbers less those of the first numbers.
+    Tables whose entries are added are set to 0. Other models, such as networks, would have no gradients if all
+    parameters were 0: their terms are those of the current parameters minus those of the initial ones.
 
     Raises:
-        PositionError: it has no numbers to learn, so that it would never change anything.
+        PositionError: it has no parameters to learn, and would never change anything.
     """
     if not any(p.requires_grad for p in position.parameters()):
         raise PositionError(
@@ -75,14 +75,14 @@ def started(position: PositionModel) -> PositionModel | None:
 
 
 def drawn(like: Tensor, training: bool) -> list[Tensor]:
-    """The states of the generators of random numbers; none where nothing is drawn, or a model is compiled."""
+    """The states of the random generators; empty if nothing is random, or a model is compiled."""
     if not training or torch.compiler.is_compiling():
         return []
     return [torch.get_rng_state(), *([torch.cuda.get_rng_state(like.device)] if like.is_cuda else [])]
 
 
 def with_same_draws(states: list[Tensor], make: Callable[[], T], like: Tensor) -> T:
-    """What ``make`` returns with random numbers from these states on: in training the first numbers meet the same."""
+    """Call ``make`` with given generator states: in training, both sets of parameters get the same random numbers."""
     if not states:
         return make()
     later = drawn(like, True)
@@ -100,7 +100,7 @@ def _set(states: list[Tensor], like: Tensor) -> None:
 
 
 def _is_zero_at_zero(module: Any) -> bool:
-    """Whether its entries are added as they are: a subclass may use them for something else."""
+    """Whether the entries of a table are added unchanged; a subclass may use them otherwise."""
     own = type(module)
     base = KeyValueTables if issubclass(own, KeyValueTables) else PairTable
     only = {name.partition(".")[0] for name, _ in module.named_parameters()} <= {"table", "keys", "values"}
@@ -108,7 +108,7 @@ def _is_zero_at_zero(module: Any) -> bool:
 
 
 def difference(now: Terms, first: Terms) -> Terms:
-    """What the terms add, less what the first ones add: nothing, before the first step of training.
+    """The difference of the terms from the initial ones, which is zero before the first step of training.
 
     Raises:
         PositionError: a term is not added.
@@ -130,7 +130,7 @@ def difference(now: Terms, first: Terms) -> Terms:
 
 
 def _less(now: Any, first: Any) -> tuple[Any, ...]:
-    """Terms whose sum is the difference; one where both are of the same pairs."""
+    """Terms whose sum is the difference: a single one, if both have the same pairs."""
     if isinstance(now, Tensor):
         return (now - first,)
     if _of_same_pairs(now, first):
@@ -139,7 +139,7 @@ def _less(now: Any, first: Any) -> tuple[Any, ...]:
 
 
 def _gate(now: Any, first: Any) -> Any:
-    """1 + now - first: as a factor, nothing at first."""
+    """1 + now - first, a factor of 1 at first."""
     if isinstance(now, Tensor):
         return 1 + now - first
     if not isinstance(now, Lookup) or not _of_same_pairs(now, first):
@@ -165,19 +165,19 @@ CROSS = (
 Start: TypeAlias = Literal["zero", "own"]
 Structures: TypeAlias = Literal["given", "path"]
 Given: TypeAlias = "TokenPositions | Mapping[str, TokenPositions] | None"
-"""What a batch holds as ``structpe``: positions for all position models, or by where they are; None for none."""
+"""The argument ``structpe``: positions for all position models, or by their place; None for a pass without."""
 
 
 class Injected(nn.Module):
-    """A position model at one place of another model, which has it as a submodule.
+    """A position model at one place of another model, as its submodule.
 
     Args:
-        position: built for the sizes of the attention, and as many layers as it enters.
-        where: which attention it enters.
+        position: a position model built for the sizes of the attention and the number of layers.
+        where: the attention.
         layers: numbers of the layers.
-        start: ``zero`` changes nothing at first; ``own`` starts with the numbers as they are.
-        structures: ``given`` with each batch; or ``path``, each text being a path of its tokens.
-        instead: whether the model's own bias, that of T5, is left out.
+        start: ``zero``, the model computes the same at first; ``own``, the position model is used as it is.
+        structures: ``given`` with each batch; or ``path``, each text is a path of its tokens.
+        instead: whether to replace T5's own bias.
     """
 
     def __init__(
@@ -194,16 +194,13 @@ class Injected(nn.Module):
         self.start, self.structures, self.instead = start, structures, instead
         self.first = started(position) if start == "zero" else None
         self.paths = Paths(position.encodings)
-        self.mixes = False  # whether it changes vectors of units by those of others, as far as was tried
+        self.mixes = False  # whether it changes vectors of units by those of others; set by check_trial
 
-    def prepare(self, given: TokenPositions, like: Tensor) -> tuple[Any, Any]:
-        """What the position model prepares for a batch, and what its first numbers do."""
+    def prepare(self, positions: Positions, like: Tensor) -> tuple[Any, Any]:
+        """The results of ``prepare`` with the current and with the initial parameters."""
         dtype = next((p.dtype for p in self.position.parameters()), like.dtype)
-        return self.ask_prepare(given.positions.to(like.device, dtype), like)
-
-    def ask_prepare(self, positions: Positions, like: Tensor) -> tuple[Any, Any]:
-        """The same, of positions in the dtype of the position model."""
-        return self._both(lambda model, _: model.prepare(positions), (None, None), like)
+        moved = positions.to(like.device, dtype)
+        return self._both(lambda model, _: model.prepare(moved), (None, None), like)
 
     def terms(self, prepared: tuple[Any, Any], site: Site, like: Tensor) -> Terms:
         """The terms of the units in a layer."""
@@ -219,7 +216,7 @@ class Injected(nn.Module):
     def _both(
         self, answer: Callable[[PositionModel, Any], Any], prepared: tuple[Any, Any], like: Tensor
     ) -> tuple[Any, Any]:
-        """What the position model answers, and what it would with its first numbers; None if these are zero."""
+        """A result with the current parameters, and with the initial ones; None if these are zero."""
         before = [] if self.first is None else drawn(like, self.training)
         now = answer(self.position, prepared[0])
         first = self.first
@@ -232,10 +229,10 @@ def _changed(position: PositionModel, x: Tensor, prepared: Any, site: Site) -> T
 
 
 class Paths:
-    """Texts as paths of their tokens.
+    """Positions of texts as paths of their tokens.
 
     Args:
-        encodings: of a position model.
+        encodings: encodings of a position model.
     """
 
     def __init__(self, encodings: Sequence[Encoding]) -> None:
@@ -243,18 +240,18 @@ class Paths:
         self.traced: dict[int, Positions] = {}
 
     def of(self, size: int) -> Positions:
-        """The positions of a text of so many tokens."""
+        """The positions of a text with a number of tokens."""
         if not torch.compiler.is_compiling():
             return encode([path([""] * size)], self.encodings)
-        size = operator.index(size)  # no symbol
+        size = operator.index(size)  # torch.compile must not make it symbolic
         self._encode(size)
         return self.traced[size]
 
     @torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
     def _encode(self, size: int) -> Tensor:
-        """Encode a text; when a model is compiled this is done once for each length, and not traced."""
+        """Encode a text. In a compiled model this runs once per length, and is not traced."""
         self.traced[size] = encode([path([""] * size)], self.encodings)
-        return torch.empty(0)  # tracing takes nothing but tensors
+        return torch.empty(0)  # tracing needs a tensor
 
 
 class Pass:
@@ -262,9 +259,9 @@ class Pass:
 
     Args:
         given: the positions of the batch.
-        masks: 2-D padding masks of the tokens, by where; for texts that are paths.
-        keeps: whether layers share what is made once; not under gradient checkpointing.
-        ids: (b or 1, n) the places of the tokens in their texts, where the model is given ``position_ids``; by where.
+        masks: 2-D padding masks of the tokens, by place; for texts as paths.
+        keeps: whether layers share intermediate results; not under gradient checkpointing.
+        ids: (b or 1, n) the places of the tokens in their texts, from ``position_ids``, by place.
     """
 
     def __init__(
@@ -281,21 +278,21 @@ class Pass:
         self._given = given
         self._prepared: dict[str, tuple[int, tuple[Any, Any]]] = {}
         self._moved: dict[str, TokenPositions] = {}
-        self._places: dict[str, tuple[tuple[int, ...], Places | None]] = {}
+        self._places: dict[str, tuple[tuple[int, ...], TokenUnits | None]] = {}
 
     def prepared(self, injected: Injected, given: TokenPositions, like: Tensor) -> tuple[Any, Any]:
-        """What the position model prepares, once for all layers, and in a decoder that generates for all steps."""
+        """The result of ``prepare``, computed once for all layers, and for all steps of a generation."""
         if not self.keeps or torch.compiler.is_compiling():
-            return injected.prepare(given, like)
+            return injected.prepare(given.positions, like)
         known = self._prepared.get(injected.where)
         if known is None or known[0] != given.size:
-            known = self._prepared[injected.where] = given.size, injected.prepare(given, like)
+            known = self._prepared[injected.where] = given.size, injected.prepare(given.positions, like)
         return known[1]
 
-    def places(self, injected: Injected, given: TokenPositions, like: Tensor, n: int, m: int) -> Places | None:
-        """The units of the last n of m tokens, or of the n of the decoder and the m of the encoder; None if all are.
+    def places(self, injected: Injected, given: TokenPositions, like: Tensor, n: int, m: int) -> TokenUnits | None:
+        """The units of the last n of m tokens; for cross-attention, of n tokens of the decoder and m of the encoder.
 
-        All are units if the i-th token is the i-th unit in each row.
+        None if the i-th token is the i-th unit in each row.
         """
         key = (len(like), n, m)
         known = self._places.get(injected.where)
@@ -305,10 +302,10 @@ class Pass:
         return known[1]
 
     def positions(self, injected: Injected, m: int, like: Tensor) -> TokenPositions | None:
-        """The positions for an injected model, on its device; None if the batch says that it has none.
+        """The positions for an injected model, on its device; None for a pass without positions.
 
         Raises:
-            PositionError: the batch has no positions for it, and does not say so.
+            PositionError: the batch has no positions for it.
         """
         where = injected.where
         if injected.structures == "path":
@@ -329,7 +326,7 @@ class Pass:
         return given
 
     def _path(self, injected: Injected, m: int, like: Tensor) -> TokenPositions:
-        """A text of m tokens as a path, the same for all layers of a step."""
+        """The positions of texts of m tokens as paths, shared by all layers of a step."""
         where = injected.where
         mask, ids = self.masks.get(where), self.ids.get(where)
         if torch.compiler.is_compiling():
@@ -341,10 +338,10 @@ class Pass:
         return known[1]
 
     def _places_in_texts(self, where: str, ids: Tensor | None, mask: Tensor | None, m: int) -> Tensor | None:
-        """(b or 1, m) ``position_ids`` of all tokens, those in the cache included; None if there are none given.
+        """(b or 1, m) ``position_ids`` of all tokens, including those in the cache; None if they are not given.
 
         Raises:
-            PositionError: those of the tokens in the cache are not known.
+            PositionError: those of the tokens in the cache are unknown.
         """
         if ids is None or ids.ndim != 2:
             return None
@@ -352,7 +349,7 @@ class Pass:
         if n < m and read is not None and read.shape[1] >= m - n and len(ids) % len(read) == 0:
             ids = torch.cat([_repeated(read[:, : m - n], len(ids) // len(read)).to(ids.device), ids], dim=1)
         elif n < m:
-            # Another pass filled the cache: all is well if places go on as the mask says.
+            # Another pass filled the cache: this is correct only if the places continue those of the mask.
             there = _there(mask, m)
             goes_on = (
                 torch.arange(m, device=ids.device)[None] if there is None else there.to(ids.device).long().cumsum(1) - 1
@@ -366,7 +363,7 @@ class Pass:
         self._read[where] = ids
         return ids
 
-    def _new_places(self, injected: Injected, given: TokenPositions, like: Tensor, n: int, m: int) -> Places | None:
+    def _new_places(self, injected: Injected, given: TokenPositions, like: Tensor, n: int, m: int) -> TokenUnits | None:
         structures, group = len(given.units), len(like) // len(given.units)
         if len(like) % structures:
             raise PositionError(
@@ -378,10 +375,10 @@ class Pass:
             queries = _repeated(targets, group)
         else:
             if not torch.compiler.is_compiling() and n == m == given.size and _in_order(given):
-                return None if group == 1 else Places(keys, keys, given.size, structures, self.keeps)
+                return None if group == 1 else TokenUnits(keys, keys, given.size, structures, self.keeps)
             queries = keys[:, m - n :]
         shared = 1 if injected.structures == "path" else structures
-        return Places(queries, keys, given.size, shared, self.keeps, given.repeats or 1)
+        return TokenUnits(queries, keys, given.size, shared, self.keeps, given.repeats or 1)
 
 
 class Seat:
@@ -389,7 +386,7 @@ class Seat:
 
     Args:
         injected: the injected model.
-        layer: number of the layer among those that it enters.
+        layer: index of the layer among those of the position model.
     """
 
     def __init__(self, injected: Injected, layer: int) -> None:
@@ -399,7 +396,7 @@ class Seat:
         """The terms of the tokens.
 
         Args:
-            given: the pass, or what a batch holds as ``structpe``.
+            given: the pass, or the argument ``structpe``.
             q: (b, h, n, d) the queries.
             keys: m.
             training: whether this is a training step.
@@ -415,7 +412,7 @@ class Seat:
         return terms if places is None else places.terms(terms)
 
     def change(self, given: Any, x: Tensor, past: int, training: bool) -> Tensor:
-        """The hidden vectors (b, n, d) of the tokens as the layer sees them, after ``past`` earlier tokens."""
+        """The hidden vectors (b, n, d) of the tokens that enter the layer, after ``past`` earlier tokens."""
         if (found := self._asked(given, past + x.shape[1], x)) is None:
             return x
         passing, positions = found
@@ -439,7 +436,7 @@ class Seat:
 
 
 def _of_path(paths: Paths, m: int, mask: Tensor | None, ids: Tensor | None, like: Tensor) -> TokenPositions:
-    """A text of m tokens as a path, or several texts, as ``ids`` say; padded tokens have no place."""
+    """The positions of m tokens as a path, or as several texts by ``ids``; padding has no unit."""
     units, there, size = torch.arange(m, device=like.device)[None], _there(mask, m), m
     if there is not None:
         there = there.to(like.device)
@@ -456,12 +453,12 @@ def _of_path(paths: Paths, m: int, mask: Tensor | None, ids: Tensor | None, like
 
 
 def _there(mask: Tensor | None, m: int) -> Tensor | None:
-    """(b, m) which tokens are no padding; None if all are."""
+    """(b, m) whether each token is not padding; None without padding."""
     return mask[:, :m] != 0 if mask is not None and mask.ndim == 2 and mask.shape[1] >= m else None
 
 
 def _fitting(units: Tensor, length: int) -> Tensor:
-    """The units of so many tokens; those behind the last known one, such as generated ones, have none."""
+    """The units of a number of tokens; tokens after the last known one, such as generated ones, have no unit."""
     if units.shape[1] >= length:
         return units[:, :length]
     return nn.functional.pad(units, (0, length - units.shape[1]), value=NONE)
@@ -477,16 +474,16 @@ def _in_order(given: TokenPositions) -> bool:
 
 
 def check_trial(injected: Injected, structures: Sequence[Structure] = ()) -> None:
-    """Check that tokens can be given the terms of the layers, on a small structure that its encodings know.
+    """Check the terms of an injected model on the first of some small structures that its encodings support.
 
-    Where they know none of these, as those of an own kind of structure, the first pass tells.
+    If they support none, errors are found in the first pass.
 
     Args:
-        injected: the position model.
-        structures: to try, one after the other; by default a text, a tree and a grid.
+        injected: the injected model.
+        structures: the structures; by default a text, a tree and a grid.
 
     Raises:
-        PositionError: it acts by something that cannot enter, or not in this attention, or cannot start at zero.
+        PositionError: a term cannot be used in another model, or not in this attention, or cannot start at zero.
     """
     like = next((each for each in injected.parameters()), torch.zeros(()))
     if like.is_meta:
@@ -503,10 +500,10 @@ def check_trial(injected: Injected, structures: Sequence[Structure] = ()) -> Non
 
 
 def check_width(position: PositionModel, width: int) -> None:
-    """Check that a position model that acts on the input is as wide as the hidden vectors of a model.
+    """Check the width of a position model that acts on the input.
 
     Raises:
-        PositionError: it is not.
+        PositionError: it differs from the width of the hidden vectors.
     """
     if position.sites & {"inputs", "layer"} and position.dims.width != width:
         raise PositionError(
@@ -521,13 +518,12 @@ def _samples(only_texts: bool) -> list[Structure]:
 
 
 def _answers(injected: Injected, structure: Structure, like: Tensor) -> bool:
-    """Whether the position model can be asked about a structure; if so it is, with one more token without a unit."""
+    """Check the terms for a structure and one more token without a unit; False if the encodings do not support it."""
     dims, units = injected.position.dims, structure.unit_count
     q = like.new_zeros(1, dims.heads, units + 1, dims.width // dims.heads)
     sites = [Site(layer) for layer in range(dims.layers)]
     try:
-        positions = encode([structure], injected.position.encodings).to(like.device, q.dtype)
-        prepared = injected.ask_prepare(positions, q)
+        prepared = injected.prepare(encode([structure], injected.position.encodings), q)
         for site in sites:
             injected.position.terms(prepared[0], site)
     except StructPEError:
@@ -537,7 +533,7 @@ def _answers(injected: Injected, structure: Structure, like: Tensor) -> bool:
         terms = injected.terms(prepared, site, q)
         if injected.where == "cross" and terms.maps:
             raise PositionError(CROSS)
-        for change in Places(place, place, units, 1).terms(terms).maps:
+        for change in TokenUnits(place, place, units, 1).terms(terms).maps:
             change(q, q)
     injected.mixes = any(_mixes(injected, prepared, site, like.new_ones(1, units, dims.width)) for site in sites)
     return True

@@ -1,7 +1,7 @@
-"""What a pass knows while it runs, kept with the pass; and additive masks of PyTorch's attention.
+"""The state of forward passes through models of other libraries, and additive masks for PyTorch's attention.
 
-A position model in another library's model is asked in its layers, which hand on nothing of ours. So what was made for
-a pass is remembered beside it: each thread, and each task of an event loop, has its own.
+The layers of another library pass no positions on to each other. The state of a pass is therefore kept outside of the
+model, separately for each thread and each task of an event loop.
 """
 
 from __future__ import annotations
@@ -22,44 +22,37 @@ from structpe.positions.batch import encode
 from structpe.structure import path
 from structpe.terms import Lookup, Terms
 
-__all__ = [
-    "NAME",
-    "Passes",
-    "added",
-    "check_additive",
-    "enter",
-    "size_of",
-    "written",
-    "written_for",
-]
+__all__ = ["NAME", "Passes", "added", "check_additive", "enter", "size_of", "written", "written_for"]
 
 
 NAME = "structpe"
-"""Of the submodule, and of the argument of a call that holds its positions."""
+"""Name of the submodule, and of the argument with its positions."""
+HOOKS = "_structpe_hooks"
+"""Attribute of a model with the hooks of its position models."""
 
 T = TypeVar("T")
 Running: TypeAlias = "dict[int, tuple[Any, ...]]"
-"""Of each :class:`Passes` by its id: what its passes know, the innermost last."""
+"""The states of the passes of each :class:`Passes`, by its id, the innermost last."""
 
 _of_task: ContextVar[Running | None] = ContextVar("_of_task", default=None)
-_of_thread = threading.local()  # besides, because torch.compile reads no context variable
+_of_thread = threading.local()  # as well, because torch.compile cannot read context variables
 
 
 class Passes(Generic[T]):
-    """The passes of one model: of each thread those that it runs, the innermost last."""
+    """The running passes of one model, in each thread, the innermost last."""
 
     def __init__(self) -> None:
         self._all: list[T] = []
 
     def begin(self, known: T) -> None:
-        """A pass begins, which knows this; each needs an :meth:`end`."""
+        """Begin a pass with a state; each needs an :meth:`end`."""
         running = self._running()
         self._set({**running, id(self): (*running.get(id(self), ()), known)})
         if not torch.compiler.is_compiling():
             self._all.append(known)
 
     def end(self) -> None:
-        """The innermost pass ends; nothing if there is none, because its beginning failed."""
+        """End the innermost pass; do nothing without one, as after a failure at its beginning."""
         running = self._running()
         mine = running.get(id(self), ())
         if not mine:
@@ -70,10 +63,10 @@ class Passes(Generic[T]):
             self._all = [each for each in self._all if each is not mine[-1]]
 
     def known(self) -> T | None:
-        """What the innermost pass knows; None outside of passes.
+        """The state of the innermost pass; None outside of passes.
 
-        Where gradients are computed, for which another thread computes checkpointed layers again, it is what the only
-        pass knows that runs anywhere.
+        The backward pass recomputes checkpointed layers in another thread. There it is the state of the pass in any
+        thread, if there is only one.
         """
         mine = self._running().get(id(self), ())
         if mine:
@@ -93,8 +86,15 @@ class Passes(Generic[T]):
 
 
 def enter(module: nn.Module, position: nn.Module, name: str = NAME) -> None:
-    """Make a position model a submodule of a model: in training if the model is, and only then."""
+    """Make a position model a submodule of a model, in training mode if the model is."""
     module.add_module(name, position.train(module.training))
+
+
+def leave(module: nn.Module) -> None:
+    """Remove the hooks and the submodule of position models."""
+    for hook in module.__dict__.pop(HOOKS, []):
+        hook.remove()
+    module._modules.pop(NAME, None)
 
 
 def _computes_gradients() -> bool:
@@ -124,12 +124,12 @@ def written_for(layers: list[Terms], like: Tensor, present: Tensor | None, causa
 
 
 def check_additive(position: PositionModel) -> None:
-    """Check that what a position model adds to scores is a mask, by asking it for a text of two words.
+    """Check that a position model only adds to scores, by its terms for a text of two words.
 
-    It cannot be asked before the first pass if it reads more of a structure than a text has.
+    If its encodings need more than a text has, it is first checked in a pass.
 
     Raises:
-        UnsupportedTerm: it acts by something that is no addition to scores.
+        UnsupportedTerm: it has terms that do not add to scores.
     """
     asked, like = copy.deepcopy(position).eval(), next(iter(position.parameters()), torch.zeros(()))
     with torch.random.fork_rng([like.device] if like.is_cuda else []), torch.no_grad():
@@ -143,10 +143,10 @@ def check_additive(position: PositionModel) -> None:
 
 
 def size_of(positions: Positions) -> tuple[int, int]:
-    """The number of structures, or 1 if they are alike, and of their units.
+    """The number of structures, or 1 if all have the same positions, and of their units.
 
     Raises:
-        PositionError: there are listed pairs only, which do not say.
+        PositionError: there are only listed pairs, from which the numbers are unknown.
     """
     for value in positions.values():
         if isinstance(value, Tensor):
@@ -157,9 +157,9 @@ def size_of(positions: Positions) -> tuple[int, int]:
 
 
 def added(named: dict[str, Any], mask: Tensor, name: str, padding: str) -> dict[str, Any]:
-    """The arguments with one additive mask (b h, n, n): the given ones, True or -inf where forbidden, and this.
+    """Arguments of PyTorch's attention with a single additive mask (b h, n, n): the sum of the given ones and this.
 
-    A query that attends to nothing has zeros.
+    A given mask is boolean, True for forbidden pairs, or additive. A query that attends to nothing has a row of zeros.
     """
     named = dict(named)
     for key in (name, padding):

@@ -1,4 +1,4 @@
-"""From units to tokens: positions and terms of the tokens of a batch, and the collator that makes it.
+"""From units to tokens: the positions and terms of the tokens of a batch, and its collator.
 
 Shapes: b batch, p structures (b, one for all, or one for each group of beams), h heads, n queries, m keys, u units of
 the largest structure, r rows that a structure uses.
@@ -26,33 +26,26 @@ from structpe.structure import Structure
 from structpe.terms import Factor, Lookup, Map, SparsePairs, Terms, Toeplitz
 from structpe.transforms.units import as_tokenizer, split
 
-__all__ = [
-    "IGNORED",
-    "NONE",
-    "Collator",
-    "Places",
-    "TokenPositions",
-    "padded",
-]
+__all__ = ["IGNORED", "NONE", "Collator", "TokenPositions", "TokenUnits", "padded"]
 
 
 NONE = -1
 """The unit of a token that has none: special tokens, prompts, padding, generated text."""
 
 
-class Places:
-    """Which unit each query and each key is; a pair without a unit on both sides is left as it is.
+class TokenUnits:
+    """The unit of each query and each key. Pairs without a unit on both sides do not change.
 
-    Tokens of one unit have its place, and each its own vector.
+    Tokens of one unit have its position, but vectors of their own.
 
     Args:
         queries: (b, n) unit of each query, -1 for none.
-        keys: (b, m) unit of each key.
+        keys: (b, m) unit of each key, -1 for none.
         units: u.
         structures: p, of which b is a multiple.
-        keeps: whether what is made of an index is kept for the next layer. Not under gradient checkpointing, which
-            must make everything again.
-        repeats: the most tokens that are one unit.
+        keeps: whether results for an index are kept for the next layer; not under gradient checkpointing, which
+            recomputes everything.
+        repeats: largest number of tokens of one unit.
     """
 
     def __init__(
@@ -76,7 +69,7 @@ class Places:
         """The terms of the tokens.
 
         Raises:
-            PositionError: a term is not of single queries or pairs.
+            PositionError: a term does not belong to single queries or pairs.
         """
         if lost := terms.used() & {"feature_map", "projection"}:
             raise PositionError(
@@ -102,10 +95,10 @@ class Places:
         )
 
     def changed(self, change: Callable[..., tuple[Tensor, ...]], *given: Tensor) -> tuple[Tensor, ...]:
-        """Tokens as a function of units changes them: (b, ..., n, d) queries, and (b, ..., m, d) keys if given.
+        """Apply a function of units to tokens: queries (b, ..., n, d), and keys (b, ..., m, d) if given.
 
-        The first tokens of all units are changed together, then the second ones and so on: the function changes the
-        vector of a unit by the unit's place, whatever the others are. Tokens without a unit are left as they are.
+        The function is applied to the first tokens of all units, then to the second ones, and so on: it changes the
+        vector of a unit by the position of the unit only. Tokens without a unit do not change.
         """
         made = given
         for turn in range(self.repeats):
@@ -116,14 +109,14 @@ class Places:
         return made
 
     def _to_units(self, x: Tensor, side: int, turn: int) -> Tensor:
-        """(b, ..., u, d) the tokens (b, ..., n, d) as units, 0 where a unit has no token; side 0 queries, 1 keys."""
+        """Scatter tokens (b, ..., n, d) to units (b, ..., u, d), 0 without a token; side 0 is queries, 1 keys."""
         place = torch.where(self._of_turn(side, turn), (self.queries, self.keys)[side], self.units)
         spread = place.view(len(place), *[1] * (x.ndim - 3), -1, 1).expand(x.shape)
         empty = x.new_zeros(*x.shape[:-2], self.units + 1, x.shape[-1])
         return empty.scatter(-2, spread, x)[..., : self.units, :]
 
     def _to_tokens(self, x: Tensor, otherwise: Tensor, side: int, turn: int) -> Tensor:
-        """The units (b, ..., u, d) as tokens (b, ..., n, d); tokens that are none are as in ``otherwise``."""
+        """Gather tokens (b, ..., n, d) from units (b, ..., u, d); tokens without a unit are those of ``otherwise``."""
         if x.shape[-1] != otherwise.shape[-1]:
             raise PositionError(
                 f"the position model makes heads of {otherwise.shape[-1]} channels {x.shape[-1]} wide, which tokens "
@@ -134,12 +127,12 @@ class Places:
         return torch.where(self._of_turn(side, turn).view(form), x.gather(-2, place).to(otherwise.dtype), otherwise)
 
     def _of_turn(self, side: int, turn: int) -> Tensor:
-        """(b, n) which tokens are a unit, and the so manieth of its tokens."""
+        """(b, n) whether each token has a unit, and is its token number ``turn``."""
         turns = self.turns[side]
         return self.there[side] if turns is None else self.there[side] & (turns == turn)
 
     def in_groups(self, change: Callable[..., Any], *given: Tensor) -> tuple[Tensor, ...]:
-        """Apply a function of tensors with p rows to tensors with b rows: once for each beam of a group."""
+        """Apply a function of tensors with p rows to tensors with b rows, once for each beam of a group."""
         if self.group == 1 or self.structures == 1:
             return tuple(change(*given))
         beams = [[x.view(-1, self.group, *x.shape[1:])[:, i] for x in given] for i in range(self.group)]
@@ -155,7 +148,7 @@ class Places:
         return self._kept(x, lambda: self._placed(x, nothing)) if x.shared else self._placed(x, nothing)
 
     def _placed(self, x: Lookup, nothing: float) -> Lookup:
-        """The table with one more row, for pairs without units."""
+        """The lookup with one more row in the table, for pairs without units."""
         last = x.table.new_full((1, *x.table.shape[1:]), nothing)
         rows = self._kept(x.rows, lambda: self._rows(x))
         index = self._kept(x.index, lambda: self._index(x))
@@ -192,7 +185,7 @@ class Places:
         return Factor(of(x.left, self.queries, self.there[0]), of(x.right, self.keys, self.there[1]))
 
     def _map(self, change: Map) -> Map:
-        """Turns queries and keys where they have a unit; others are left as they are."""
+        """The map for tokens; tokens without a unit do not change."""
 
         def turned(q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
             of_q, of_k = self.changed(change, q, k)
@@ -201,7 +194,7 @@ class Places:
         return turned
 
     def _structure(self, given: Tensor) -> Tensor:
-        """(b, 1, 1) which structure each row of the batch is, in something that all structures may share."""
+        """(b, 1, 1) the row of each batch row in a tensor with p rows, or with one that all structures share."""
         of_each = torch.zeros_like(self.structure) if len(given) == 1 else self.structure
         return of_each[:, None, None]
 
@@ -209,7 +202,7 @@ class Places:
         return self.there[0][:, :, None] & self.there[1][:, None, :]
 
     def _kept(self, of: Any, make: Callable[[], Any]) -> Any:
-        """What ``make`` returns, made once for each object: layers share an index, and some a whole lookup."""
+        """The result of ``make``, computed once per object: layers share an index, or a whole lookup."""
         if not self.keeps or torch.compiler.is_compiling():
             return make()
         for known, made in self._made:
@@ -221,12 +214,12 @@ class Places:
 
 
 def _turns(units: Tensor) -> Tensor:
-    """(b, n) how many tokens before each are the same unit."""
+    """(b, n) the number of earlier tokens of the same unit."""
     return (units[:, :, None] == units[:, None, :]).tril(-1).sum(-1)
 
 
 def _of_list(x: SparsePairs, structures: int, units: int, nothing: float) -> Lookup:
-    """The quantity of listed pairs as one of all pairs; those not listed have a last row."""
+    """A lookup of all pairs from listed pairs; other pairs have an additional last row."""
     none = len(x.table)
     index = x.index.new_full((structures, units, units), none, dtype=torch.int64)
     index[x.pairs.batch, x.pairs.query, x.pairs.key] = x.index.long()
@@ -236,18 +229,17 @@ def _of_list(x: SparsePairs, structures: int, units: int, nothing: float) -> Loo
 
 @dataclass(frozen=True, eq=False)
 class TokenPositions:
-    """Positions of the units of b structures, and which of them each token is. A batch holds it as ``structpe``.
+    """The positions of the units of b structures, and the unit of each token; the argument ``structpe`` of a batch.
 
-    It is no tensor and no mapping, so that trainers hand it on as it is.
+    It is neither a tensor nor a mapping: trainers pass it on unchanged.
 
     Attributes:
-        positions: of the units, from :func:`structpe.encode`.
+        positions: positions of the units, from :func:`structpe.encode`.
         size: number of units of the largest structure.
-        units: (b, n) unit of each token; -1 for none, as of special tokens, a prompt or padding.
-        root: (b,) unit that stands for the structure: that of all tokens of a decoder that reads it by
-            cross-attention, unless ``targets`` says more.
+        units: (b, n) unit of each token; -1 for none, as for special tokens, a prompt or padding.
+        root: (b,) unit of the root, which all tokens of a decoder have in cross-attention without ``targets``.
         targets: (b, t) unit of each token of the decoder, for cross-attention; None for the root.
-        repeats: the most tokens that are one unit, such as the pieces of a word; None for counting them.
+        repeats: largest number of tokens of one unit, such as the pieces of a word; None to count them.
     """
 
     positions: Positions
@@ -278,8 +270,8 @@ class TokenPositions:
 
         Args:
             structures: b structures.
-            units: of each, the unit of each token, -1 for none.
-            encodings: of the position models.
+            units: for each structure, the unit of each token, -1 for none.
+            encodings: encodings of the position models.
             length: n; None for the longest.
             left: whether padding is on the left.
         """
@@ -294,7 +286,7 @@ class TokenPositions:
         length: int | None = None,
         left: bool = False,
     ) -> TokenPositions:
-        """Pad the units of the tokens of structures that are encoded; arguments as of :meth:`of`."""
+        """Pad the units of the tokens of encoded structures; arguments as in :meth:`of`."""
         most = max(len(each) for each in units) if length is None else length
         padded = np.full((len(units), most), NONE, dtype=np.int64)
         for row, each in zip(padded, units, strict=True):
@@ -308,7 +300,7 @@ class TokenPositions:
         return len(self.units)
 
     def to(self, device: torch.device | str, non_blocking: bool = False) -> TokenPositions:
-        """The same on another device; itself if it is there already."""
+        """The positions on another device; itself if it is already there."""
         where = torch.empty(0, device=device).device  # with the number of the GPU
         if self.units.device == where:
             return self
@@ -318,7 +310,7 @@ class TokenPositions:
 
 
 def _most(units: Tensor) -> int:
-    """The most tokens (b, n) of one unit; 1 if there are none."""
+    """The largest number of tokens of one unit, from units (b, n); 1 without units."""
     if units.numel() == 0 or int(units.max()) == NONE:
         return 1
     counts = units.new_zeros(len(units), int(units.max()) + 1)
@@ -329,17 +321,17 @@ as_one(TokenPositions)
 
 
 IGNORED = -100
-"""The label of a token that has no part in the loss."""
+"""The label of a token that the loss ignores."""
 
 
 class _Row(NamedTuple):
     """One text.
 
     Attributes:
-        ids: of the tokens.
+        ids: ids of the tokens.
         units: unit of each token.
-        labels: of each token, or of the text that a decoder writes; None if there is no target.
-        structure: with its units.
+        labels: labels of the tokens, or of the text that a decoder writes; None without a target.
+        structure: the structure, with its units.
     """
 
     ids: list[int]
@@ -349,24 +341,24 @@ class _Row(NamedTuple):
 
 
 class Collator:
-    """Makes a batch of a model of Hugging Face, with the positions as ``structpe``.
+    """Makes batches for a model of Hugging Face, with the positions as ``structpe``.
 
-    An item is a dict. ``structure`` is the graph; its labels are split by the tokenizer, in the order of its nodes, for
-    which one calls :func:`structpe.transforms.levi` or ``linearise`` before. With ``text``, the sentence whose words
-    are its nodes (feature ``span``), the text is split instead. ``target`` is the text that the model learns to write:
-    an encoder-decoder in its decoder, others behind the structure. Instead of being split, an item may have
+    An item is a dict. ``structure`` is the graph, whose labels are tokenized in the order of its nodes; apply
+    :func:`structpe.transforms.levi` or ``linearise`` before, if needed. With ``text``, the sentence whose words are its
+    nodes (feature ``span``), the text is tokenized instead. ``target`` is the text that the model learns to write, in
+    the decoder of an encoder-decoder, or after the structure. An item may also be tokenized already: it then has
     ``input_ids`` and ``units``, the unit of each token or -1. ``labels`` and other numbers are stacked. Special tokens,
     prompt, suffix, target and padding have no unit.
 
     Args:
         tokenizer: a fast tokenizer of ``transformers``.
-        encodings: of the position models.
-        encoder_decoder: whether the model has a decoder that reads an encoder.
+        encodings: encodings of the position models.
+        encoder_decoder: whether the model is an encoder-decoder.
         prompt: text before the structure.
-        suffix: text behind it.
-        special: whether the tokenizer's special tokens, such as [CLS] and </s>, are added.
-        places: whether batches that are padded on the left have ``position_ids``, without which a text would begin at
-            another place in each batch. Not for models without this argument.
+        suffix: text after the structure.
+        special: whether to add the tokenizer's special tokens, such as [CLS] and </s>.
+        places: whether batches with padding on the left have ``position_ids``, without which the place of a text would
+            depend on the batch. Not for models without this argument.
     """
 
     def __init__(
@@ -385,11 +377,11 @@ class Collator:
         self.special, self.places = special, places
 
     def __call__(self, items: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """A batch: ``input_ids``, ``attention_mask``, ``structpe``, and ``labels`` and others if items have them.
+        """Make a batch with ``input_ids``, ``attention_mask``, ``structpe``, and ``labels`` and other keys of items.
 
         Raises:
-            PositionError: there is no item; one has no structure, or something that is no number, or lacks what
-                others have and has no sign for nothing; or the tokenizer has no padding.
+            PositionError: there is no item; an item has no structure, a value that is not a number, or lacks a key that
+                others have and that has no neutral value; or the tokenizer has no padding.
         """
         if not items:
             raise PositionError("a batch needs one item or more, but the list is empty; leave the batch out")
@@ -408,7 +400,7 @@ class Collator:
         if left and self.places:
             batch["position_ids"] = (batch["attention_mask"].cumsum(1) - 1).clamp(min=0)
         if any(row.labels is not None for row in rows):
-            # Where there is no target nothing is compared.
+            # Items without a target are ignored by the loss.
             none = [[] if self.encoder_decoder else [IGNORED] * len(row.ids) for row in rows]
             labels = [each if row.labels is None else row.labels for row, each in zip(rows, none, strict=True)]
             batch["labels"] = padded(labels, IGNORED, left and not self.encoder_decoder)
@@ -447,9 +439,8 @@ class Collator:
         ids, units = found.ids.tolist(), list(range(len(found.ids)))
         if text is not None:
             pieces = self.fast.encode(text, add_special_tokens=False)
-            at: defaultdict[tuple[int, int], deque[int]] = defaultdict(
-                deque
-            )  # pieces of one character have one span, and stay in order
+            # Several pieces of one character have the same span; they keep their order.
+            at: defaultdict[tuple[int, int], deque[int]] = defaultdict(deque)
             for unit, (start, end) in enumerate(found.spans.tolist()):
                 at[start, end].append(unit)
             ids, units = pieces.ids, [at[span].popleft() if at[span] else NONE for span in pieces.offsets]
@@ -458,14 +449,14 @@ class Collator:
         return front + ids + back, [NONE] * len(front) + units + [NONE] * len(back), found.structure
 
     def _around(self, text: str) -> tuple[list[int], list[int]]:
-        """The ids of the special tokens before and behind a text."""
+        """The ids of the special tokens before and after a text."""
         encoding = self.fast.encode(text, add_special_tokens=True)
         inner = [place for place, added in enumerate(encoding.special_tokens_mask) if not added]
         first, last = (inner[0], inner[-1] + 1) if inner else (len(encoding.ids), len(encoding.ids))
         return encoding.ids[:first], encoding.ids[last:]
 
     def _written(self, target: str) -> list[int]:
-        """The ids of a text that a decoder writes: of several languages it is in the tokenizer's target language."""
+        """The ids of a text that a decoder writes, in the tokenizer's target language if it has one."""
         if getattr(self.tokenizer, "tgt_lang", None) is None:
             return list(self.fast.encode(target).ids)
         return list(self.tokenizer(text_target=target, truncation=False)["input_ids"])
@@ -478,7 +469,7 @@ _CONSUMED = ("structure", "text", "target", "input_ids", "units")
 
 
 def _others(items: Sequence[Mapping[str, Any]], lengths: Sequence[int], left: bool) -> dict[str, Tensor]:
-    """What items have besides, stacked; labels that one lacks are ignored ones."""
+    """The other keys of items, stacked; missing labels are ignored by the loss."""
     made = {}
     for key in dict.fromkeys(key for item in items for key in item if key not in _CONSUMED):
         given = [item.get(key) for item in items]
@@ -500,10 +491,10 @@ def _others(items: Sequence[Mapping[str, Any]], lengths: Sequence[int], left: bo
 
 
 def _nothing(key: str, some: Any, length: int, number: int) -> Any:
-    """The label of an item without one, as those of others are.
+    """A neutral value for a missing key of an item: labels that the loss ignores.
 
     Raises:
-        PositionError: it is no label, or a number that nothing stands for.
+        PositionError: the key is not ``labels``, or the labels are real numbers.
     """
     if key == "labels" and isinstance(some, (list, tuple)):
         return [IGNORED] * length
@@ -516,7 +507,7 @@ def _nothing(key: str, some: Any, length: int, number: int) -> Any:
 
 
 def padded(rows: Sequence[Sequence[int]], padding: int, left: bool) -> Tensor:
-    """Rows of ids as one tensor, as long as the longest."""
+    """Pad rows of ids to one tensor."""
     made = torch.full((len(rows), max(map(len, rows))), padding)
     for row, each in zip(made, rows, strict=True):
         row[slice(len(row) - len(each), None) if left else slice(len(each))] = torch.tensor(each, dtype=torch.int64)

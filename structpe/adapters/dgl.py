@@ -1,4 +1,4 @@
-"""Encodings in graphs of DGL, and the positions of a batch of them.
+"""Encodings in graphs of DGL, and the positions of a batch.
 
 ::
 
@@ -6,8 +6,8 @@
     graph = transform(graph)                                # ndata["pe_random_walk"], and a type of edges for pairs
     masks = additive_masks(position, positions(dgl.batch(graphs), position.encodings))      # of each layer
 
-DGL has nothing for pairs of nodes but edges. So the values of pairs are those of edges of another type, which
-:func:`dgl.batch` joins; ``graph["_E"]`` is the graph without them.
+DGL can store values of pairs only at edges. They are stored at edges of a separate type, which :func:`dgl.batch` joins;
+``graph["_E"]`` is the graph without them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = ["AddEncoding", "positions"]
 
 
 class AddEncoding(Transform):
-    """A transform that adds encodings to a ``DGLGraph``, in forms that ``dgl.batch`` joins.
+    """A transform that adds encodings to a ``DGLGraph``, as data that ``dgl.batch`` joins.
 
     | encoding | where |
     |---|---|
@@ -39,13 +39,6 @@ class AddEncoding(Transform):
     | of listed pairs | the same, with e edges |
 
     It composes with the transforms of ``dgl.transforms``. ``many`` encodes a list at once, which is faster.
-
-    Args:
-        encodings: encodings, their names, or mappings with ``name`` and options.
-
-    Raises:
-        EncodingError: none, two of one name, or one of sequences, which cannot be batched.
-        PositionError: there is no encoding of a name, or no such option.
     """
 
     def many(self, graphs: Sequence[Any], store: str | Path | None = None, jobs: int = 1) -> list[Any]:
@@ -71,8 +64,8 @@ def positions(batch: Any, encodings: Sequence[Asked]) -> Positions:
     """The positions of a graph, or a batch of graphs, with encodings, padded to the largest.
 
     Args:
-        batch: from ``dgl.batch``, of graphs that :class:`AddEncoding` was applied to.
-        encodings: of a position model, in any form.
+        batch: from ``dgl.batch``, of graphs with :class:`AddEncoding`.
+        encodings: encodings of a position model, in any form.
 
     Raises:
         EncodingError: the batch lacks an encoding.
@@ -94,7 +87,7 @@ def positions(batch: Any, encodings: Sequence[Asked]) -> Positions:
 
 
 def _added(graph: Any, found: dict[Encoding, Encoded]) -> Any:
-    """A copy with the values of nodes, and edges for those of pairs."""
+    """A copy with the values of nodes, and with edges for the values of pairs."""
     of_pairs = {attribute(each): value for each, value in found.items() if each.arity == 2}
     copy = _with_edges(graph, {name: _ends(value) for name, value in of_pairs.items()}) if of_pairs else graph.clone()
     for encoding, value in found.items():

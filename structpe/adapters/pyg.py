@@ -4,7 +4,7 @@
 
     transform = AddEncoding("random-walk", Distance(max_distance=8))        # pe_random_walk (n, k), pe_distance (n n,)
     batch = next(iter(DataLoader(transform.many(graphs, store="encoded", jobs=4), batch_size=32)))
-    handle = inject(model, position)                                 # into its GPSConv or TransformerConv layers
+    handle = inject(model, position)                                 # in its GPSConv or TransformerConv layers
     with handle.reading(batch):
         out = model(batch.x, batch.edge_index, batch.batch)
 """
@@ -35,7 +35,7 @@ from structpe.adapters._graph_tensors import (
     restored,
     values,
 )
-from structpe.adapters._passes import NAME, Passes, added, check_additive, enter, size_of, written
+from structpe.adapters._passes import HOOKS, NAME, Passes, added, check_additive, enter, leave, size_of, written
 from structpe.encodings.base import Asked, as_encodings
 from structpe.errors import EncodingError, PositionError, needing
 from structpe.formats import as_structure
@@ -43,20 +43,13 @@ from structpe.positions import Dims, PositionModel, Positions, Site
 from structpe.positions.batch import join
 from structpe.positions.build import Config, as_model
 
-__all__ = [
-    "AddEncoding",
-    "Handle",
-    "Message",
-    "inject",
-    "of_edges",
-    "positions",
-]
+__all__ = ["AddEncoding", "GraphHandle", "Message", "eject", "inject", "of_edges", "positions"]
 
 
 class Message:
     """m_ij = a_ij (v_j + e_ij),  a_ij = softmax_j(q_i . (k_j + e_ij) / sqrt(d) + b_ij) over the edges j -> i.
 
-    Shi et al. 2021, equation 3, as ``TransformerConv`` computes it, and the bias b.
+    Shi et al. 2021, equation 3, as in ``TransformerConv``, with the bias b.
 
     Args:
         conv: the layer, whose weights are used.
@@ -76,7 +69,7 @@ class Message:
         ptr: Tensor | None,
         size_i: int | None,
     ) -> Tensor:
-        """(E, h, d) messages; the bias of a pass is (E, h), None for one without."""
+        """(E, h, d) messages; the bias of a pass is (E, h), or None."""
         from torch_geometric.utils import softmax
 
         conv = self.conv
@@ -92,7 +85,7 @@ class Message:
 
 
 def _somewhere(bias: Tensor, index: Tensor, nodes: int) -> Tensor:
-    """The bias, with zeros where a node may attend along none of its edges."""
+    """The bias, with zeros for nodes that may not attend along any of their edges."""
     best = bias.new_full((nodes, bias.shape[1]), -math.inf)
     best = best.scatter_reduce(0, index[:, None].expand_as(bias), bias.detach(), "amax")
     return torch.where(best[index] == -math.inf, 0.0, bias)
@@ -102,13 +95,13 @@ def of_edges(mask: Tensor, sizes: Tensor, edge_index: Any, to_target: bool) -> T
     """(E, h) the entries (b, h, n, n) of the edges of a batch.
 
     Args:
-        mask: of the graphs of the batch, padded.
-        sizes: (b,) of the graphs.
+        mask: the mask of the padded graphs of the batch.
+        sizes: (b,) sizes of the graphs.
         edge_index: (2, E) with the numbers of nodes in the batch.
         to_target: whether messages go from the first row to the second.
 
     Raises:
-        PositionError: the edges are no such tensor, or are not those of these graphs.
+        PositionError: the edges are not such a tensor, or belong to other graphs.
     """
     if not isinstance(edge_index, Tensor) or edge_index.layout != torch.strided:
         raise PositionError(
@@ -124,30 +117,30 @@ def of_edges(mask: Tensor, sizes: Tensor, edge_index: Any, to_target: bool) -> T
 
 
 class AddEncoding(Transform):
-    """A ``transform`` or ``pre_transform`` that adds encodings to a ``Data``, in forms that PyG batches.
+    """A ``transform`` or ``pre_transform`` that adds encodings to a ``Data``, as attributes that PyG can batch.
 
     | encoding | attribute |
     |---|---|
     | of units | ``pe_NAME`` (n, ...) |
     | of all pairs | ``pe_NAME`` (n n, ...), row by row; of a batch, those of one graph after the other |
     | of listed pairs | ``pe_NAME`` (e, ...), and ``pe_NAME_index`` (2, e) with the numbers of nodes in the batch |
-    | what each was made from | ``pe_NAME_of`` (n, 6), for :func:`positions`, which makes what position models read |
+    | its origin | ``pe_NAME_of`` (n, 6), for :func:`positions`, which makes the input of position models |
 
-    A pair without a path, UNREACHABLE elsewhere in structpe, has one more than the largest distance that there can be:
-    max_distance + 1, or without max_distance the number of nodes; real numbers are infinite. ``many`` encodes a list at
-    once, which is faster.
+    A pair without a path, elsewhere UNREACHABLE, has one more than the largest possible distance: max_distance + 1, or
+    without max_distance the number of nodes; real numbers are infinite. ``many`` encodes a list at once, which is
+    faster.
 
-    PyG takes values of nodes along when nodes are numbered otherwise or left out, and they stay those of the graph that
-    was encoded. It does not know of pairs: add encodings of pairs after what changes nodes or edges, as the last of a
+    If a transform renumbers or removes nodes, PyG keeps their values, which are those of the encoded graph. It does not
+    do so for pairs: add encodings of pairs after all transforms that change nodes or edges, as the last of a
     ``Compose``. :func:`positions` refuses values of another graph.
 
     Args:
         encodings: encodings, their names, or mappings with ``name`` and options.
 
     Raises:
-        EncodingError: none, two of one name, one of sequences, which cannot be batched, or a graph has the values of
-            another encoding of the name.
-        PositionError: there is no encoding of a name, or no such option.
+        EncodingError: no encoding is given, two have one name, one has sequences, which cannot be batched, or a graph
+            has the values of another encoding of the name.
+        PositionError: an encoding or an option does not exist.
     """
 
     def many(self, graphs: Sequence[Any], store: str | Path | None = None, jobs: int = 1) -> list[Any]:
@@ -166,7 +159,7 @@ class AddEncoding(Transform):
                     number = beyond(encoding, made, data.num_nodes)
                     made = marked(made, number)
                 data[name], data[f"{name}_of"] = made, origin(encoding, data, made, number)
-                # PyG adds the number of earlier nodes to what is named index.
+                # PyG adds the number of earlier nodes to attributes whose names contain "index".
                 if (pairs := listed(found)) is not None:
                     data[f"{name}_index"] = pairs
         return copies
@@ -176,14 +169,14 @@ def positions(batch: Any, encodings: Sequence[Asked], any_edges: bool = False) -
     """The positions of a ``Data`` or ``Batch`` with encodings, padded as PyG's ``to_dense_batch`` pads.
 
     Args:
-        batch: from a ``DataLoader`` of graphs that :class:`AddEncoding` was applied to.
-        encodings: of a position model, in any form.
-        any_edges: whether values of pairs are taken although edges have changed since, as by a transform that drops
-            some: they are those of the graph as it was.
+        batch: from a ``DataLoader`` of graphs with :class:`AddEncoding`.
+        encodings: encodings of a position model, in any form.
+        any_edges: whether to accept values of pairs although edges have changed since, such as by a transform that
+            drops some; the values are those of the graph before.
 
     Raises:
-        EncodingError: the batch lacks an encoding, has the values of another one of the name, or a graph has changed
-            since: nodes were added, or, for values of pairs, nodes or edges are no longer the same.
+        EncodingError: the batch lacks an encoding, has the values of another encoding of the name, or a graph has
+            changed since: nodes were added or, for values of pairs, nodes or edges have changed.
     """
     ends = getattr(batch, "ptr", None)
     sizes = [int(batch.num_nodes)] if ends is None else ends.diff().tolist()
@@ -208,22 +201,22 @@ def positions(batch: Any, encodings: Sequence[Asked], any_edges: bool = False) -
     return join(whole)
 
 
-def inject(model: nn.Module, position: PositionModel | Config) -> Handle:
-    """Put a position model into the attention of a model of PyG, whose submodule it becomes.
+def inject(model: nn.Module, position: PositionModel | Config) -> GraphHandle:
+    """Add a position model to the attention of a model of PyG, as its submodule ``structpe``.
 
-    It enters all ``GPSConv`` layers or, where there is none, all ``TransformerConv`` layers, whose scores of edges it
-    changes. With a bias of zero the model computes what it did, to the last bit; only if a ``GPSConv`` gets a bias with
-    a gradient does PyTorch compute attention by another kernel. Bind each pass to its graphs by ``reading``.
+    It acts in all ``GPSConv`` layers or, if there are none, on the scores of edges in all ``TransformerConv`` layers.
+    With a bias of zero the results are the same to the last bit, except in a ``GPSConv`` if the bias has a gradient,
+    for which PyTorch uses another kernel. ``reading`` of the handle binds a pass to its graphs.
 
     Args:
-        model: with such layers, or one itself; a ``GPSConv`` with attention of the type ``multihead``.
-        position: built for their width (of all heads together), heads and number; or plain data for
-            :func:`structpe.build`. The i-th layer is the i-th in ``model.modules()``.
+        model: a model with such layers, or a layer; ``GPSConv`` with ``attn_type="multihead"``.
+        position: a position model built for their width (of all heads together), heads and number, in the order of
+            ``model.modules()``; or plain data for :func:`structpe.build`.
 
     Raises:
-        PositionError: there is no such layer, a position model is there already, sizes differ, or the position model
+        PositionError: the model has no such layer, or already a position model; sizes differ, or the position model
             acts on something else than scores.
-        UnsupportedTerm: the position model acts by something that is no addition to scores.
+        UnsupportedTerm: the position model has terms that do not add to scores.
         MissingExtra: ``torch_geometric`` is not installed.
     """
     sites = _sites(model)
@@ -240,38 +233,43 @@ def inject(model: nn.Module, position: PositionModel | Config) -> Handle:
             f"nodes to the features x, see AddEncoding"
         )
     if NAME in model._modules:
-        raise PositionError("there is a position model already; give both as one, first + second, or remove it")
+        raise PositionError("there is a position model already; give both as one, first + second, or eject it")
     check_additive(position)
     enter(model, position)
-    return Handle(model, position, sites)
+    handle, hooks = GraphHandle(position), []
+    for number, site in enumerate(sites):
+        if isinstance(site, nn.MultiheadAttention):
+            hooks.append(site.register_forward_pre_hook(_OfAll(handle, number), with_kwargs=True))
+        else:
+            of_edges = _OfEdges(handle, number, site)
+            hooks.append(site.register_forward_pre_hook(of_edges, with_kwargs=True))
+            hooks.append(site.register_forward_hook(of_edges.end, always_call=True))
+    model.__dict__[HOOKS] = hooks
+    return handle
 
 
-class Handle:
+def eject(model: nn.Module) -> None:
+    """Remove the position model from a model."""
+    leave(model)
+    for module in model.modules():
+        if isinstance(module.__dict__.get("message"), Message):
+            del module.__dict__["message"]
+
+
+class GraphHandle:
     """A position model in the layers of a model.
 
     Args:
-        model: whose submodule it is.
         position: the position model.
-        sites: of each layer the ``nn.MultiheadAttention``, or the ``TransformerConv``.
     """
 
-    def __init__(self, model: nn.Module, position: PositionModel, sites: Sequence[nn.Module]) -> None:
+    def __init__(self, position: PositionModel) -> None:
         self.position = position
-        self._model, self._sites = model, sites
         self._passes: Passes[_Pass] = Passes()
-        hooks = [
-            _OfAll(self, number) if isinstance(site, nn.MultiheadAttention) else _OfEdges(self, number, site)
-            for number, site in enumerate(sites)
-        ]
-        self._hooks = [
-            site.register_forward_pre_hook(hook, with_kwargs=True) for site, hook in zip(sites, hooks, strict=True)
-        ]
-        ends = [(hook.site, hook.end) for hook in hooks if isinstance(hook, _OfEdges)]
-        self._hooks += [site.register_forward_hook(end, always_call=True) for site, end in ends]
 
     @contextmanager
     def reading(self, batch: Any) -> Iterator[None]:
-        """Passes in the block are over this batch of PyG, or these :class:`Positions`; None for passes without."""
+        """A context for passes over a batch of PyG, over :class:`Positions`, or, with None, without positions."""
         found = batch
         if batch is not None and not isinstance(batch, Positions):
             found = positions(batch, self.position.encodings)
@@ -281,19 +279,11 @@ class Handle:
         finally:
             self._passes.end()
 
-    def remove(self) -> None:
-        """Take the position model out of the model."""
-        for hook in self._hooks:
-            hook.remove()
-        for site in self._sites:
-            site.__dict__.pop("message", None)
-        self._model._modules.pop(NAME, None)
-
     def current(self) -> _Pass | None:
-        """The pass; None for one without positions.
+        """The state of the current pass; None without positions.
 
         Raises:
-            PositionError: the pass is bound to no graphs.
+            PositionError: the pass is not bound to graphs.
         """
         current = self._passes.known()
         if current is None:
@@ -306,11 +296,11 @@ class Handle:
 
 @dataclass(frozen=True)
 class _Pass:
-    """What the layers add to the scores of one batch.
+    """The state of a pass.
 
     Attributes:
-        masks: (b, h, n, n) of each layer; none for a pass without positions.
-        sizes: (b,) of the graphs.
+        masks: (b, h, n, n) the mask of each layer; empty for a pass without positions.
+        sizes: (b,) sizes of the graphs.
     """
 
     masks: list[Tensor]
@@ -318,7 +308,7 @@ class _Pass:
 
     @classmethod
     def of(cls, position: PositionModel, given: Positions) -> _Pass:
-        """Ask a position model."""
+        """The state for given positions."""
         like = next((each.detach() for each in position.parameters()), torch.zeros(()))
         prepared = position.prepare(given.to(like.device, like.dtype))
         terms = [position.terms(prepared, Site(i, position.training)) for i in range(position.dims.layers)]
@@ -328,14 +318,14 @@ class _Pass:
 
 
 class _OfAll:
-    """Adds the mask of a layer to the attention of a ``GPSConv``.
+    """A hook that adds the mask of a layer to the attention of a ``GPSConv``.
 
     Args:
-        handle: of the position model.
-        number: of the layer.
+        handle: the handle of the position model.
+        number: number of the layer.
     """
 
-    def __init__(self, handle: Handle, number: int) -> None:
+    def __init__(self, handle: GraphHandle, number: int) -> None:
         self.handle, self.number = handle, number
 
     def __call__(self, _: Any, given: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
@@ -346,16 +336,16 @@ class _OfAll:
 
 
 class _OfEdges:
-    """Gives the message of a ``TransformerConv`` the entries of its edges.
+    """A hook that gives the message of a ``TransformerConv`` the bias of its edges.
 
     Args:
-        handle: of the position model.
-        number: of the layer.
+        handle: the handle of the position model.
+        number: number of the layer.
         conv: the layer.
     """
 
-    def __init__(self, handle: Handle, number: int, conv: Any) -> None:
-        self.handle, self.number, self.site = handle, number, conv
+    def __init__(self, handle: GraphHandle, number: int, conv: Any) -> None:
+        self.handle, self.number = handle, number
         conv.message = Message(conv)
 
     def __call__(self, conv: Any, given: tuple[Any, ...], named: dict[str, Any]) -> None:
@@ -368,15 +358,15 @@ class _OfEdges:
         conv.message.biases.begin(of_edges(current.masks[self.number], current.sizes, edges, to_target))
 
     def end(self, conv: Any, *_: Any) -> None:
-        """Forget the entries, after each call."""
+        """Forget the bias, after each call."""
         conv.message.biases.end()
 
 
 def _sites(model: nn.Module) -> list[Any]:
-    """Where attention is computed, layer by layer.
+    """The attention of each layer: an ``nn.MultiheadAttention``, or a ``TransformerConv``.
 
     Raises:
-        PositionError: there is no layer that a position model can enter.
+        PositionError: there is no suitable layer.
     """
     with needing("torch_geometric", "pyg"):
         from torch_geometric.nn import GPSConv, TransformerConv

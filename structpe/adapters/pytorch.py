@@ -23,7 +23,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from structpe.adapters._passes import NAME, Passes, added, check_additive, enter, written, written_for
+from structpe.adapters._passes import HOOKS, NAME, Passes, added, check_additive, enter, leave, written, written_for
 from structpe.attention.flex import block_mask, kernel_options, modifications
 from structpe.errors import PositionError, UnsupportedTerm
 from structpe.positions import Dims, PositionModel, Positions, Site
@@ -40,23 +40,24 @@ def additive_masks(
     causal: bool = False,
     training: bool = False,
 ) -> list[Float[Tensor, "b h n n"]]:
-    """What a position model adds to the scores of each layer, with -inf where a pair may not attend.
+    """The additive attention mask of each layer: what the position model adds to scores, and -inf for forbidden pairs.
 
-    This is ``attn_mask`` of ``scaled_dot_product_attention``; for ``nn.MultiheadAttention`` call ``.flatten(0, 1)``,
-    and leave out ``key_padding_mask``. A query that may attend to nothing, such as padding, has zeros, as PyTorch
-    would answer NaN. Layers with the same terms get the same tensor.
+    Use it as ``attn_mask`` of ``scaled_dot_product_attention``; for ``nn.MultiheadAttention`` call ``.flatten(0, 1)``,
+    and do not give ``key_padding_mask``. A query that may attend to nothing, such as padding, has a row of zeros, for
+    which PyTorch would return NaN. Layers with the same terms share a tensor.
 
     Args:
-        position: the position model, whose dtype the masks have; float32 if it has no parameters. PyTorch needs that of
-            the queries, and does not always check it: with float64 queries and a float32 mask it may compute nonsense.
+        position: the position model. The masks have its dtype, or float32 if it has no parameters. PyTorch needs the
+            dtype of the queries, but does not always check it: results for float64 queries and a float32 mask may be
+            wrong.
         positions: the values of its encodings, from :func:`structpe.encode`.
-        present: which places hold a unit; None for what the positions say.
-        causal: whether units attend to themselves and earlier ones only.
-        training: whether this is a training step, in which some models draw at random.
+        present: which places hold a unit; by default those of the positions.
+        causal: whether units attend only to themselves and to earlier ones.
+        training: whether this is a training step, in which some models are random.
 
     Raises:
-        UnsupportedTerm: it acts by something that is no addition to scores.
-        PositionError: positions of listed pairs do not say how many units there are, and ``present`` is not given.
+        UnsupportedTerm: the model has terms that do not add to scores.
+        PositionError: the number of units is unknown, as there are only listed pairs and no ``present``.
     """
     check_model(position, "additive_masks")
     prepared = position.prepare(positions)
@@ -65,21 +66,21 @@ def additive_masks(
 
 
 def inject(module: nn.Module, position: PositionModel | Config) -> PositionModel:
-    """Put a position model into PyTorch's ``nn.TransformerEncoder``, a layer of it, or ``nn.MultiheadAttention``.
+    """Add a position model to PyTorch's ``nn.TransformerEncoder``, a layer of it, or ``nn.MultiheadAttention``.
 
-    The position model becomes its submodule ``structpe``, and calls take the positions as ``structpe=``; None for a
-    call without. Masks and padding that a call gives stay in force. PyTorch's fast path for inference, which answers
-    NaN or something else with such masks, is not taken.
+    The position model becomes the submodule ``structpe``. Calls take the positions as ``structpe=``, or None for a call
+    without positions. Masks and padding of a call still apply. PyTorch's fast path for inference is disabled, as its
+    results with such masks are NaN or otherwise wrong.
 
     Args:
-        module: of batches, in either order of axes.
-        position: built for its width, its heads and its number of layers; or plain data for :func:`structpe.build`.
-            The model's ``inputs`` act on the input of the encoder, or layer.
+        module: the module, with ``batch_first`` or not.
+        position: a position model built for the width, the heads and the number of layers of the module; or plain data
+            for :func:`structpe.build`. Its ``inputs`` act on the input of the encoder or layer.
 
     Raises:
-        PositionError: it is another module, has a position model, or other sizes; or the position model has its own
-            attention, or changes what queries and keys are projected from.
-        UnsupportedTerm: the position model acts by something that is no addition to scores.
+        PositionError: the module is of another class, has a position model, or other sizes; or the position model has
+            its own attention, or changes the inputs of the projections.
+        UnsupportedTerm: the position model has terms that do not add to scores.
     """
     layers = _layers(module)
     attending = [layer if isinstance(layer, nn.MultiheadAttention) else layer.self_attn for layer in layers]
@@ -106,33 +107,31 @@ def inject(module: nn.Module, position: PositionModel | Config) -> PositionModel
         for number, layer in enumerate(layers):
             hooks.append(layer.register_forward_pre_hook(_Part(whole, number), with_kwargs=True))
     for attention in attending:
-        # A hook, even of no effect, keeps PyTorch from its fast path.
+        # Any hook, even without effect, disables PyTorch's fast path.
         hooks.append(attention.register_forward_pre_hook(_nothing))
     if isinstance(module, nn.TransformerEncoder):
-        module.use_nested_tensor = False  # with them the layers see no padding
-    module.__dict__["_structpe_hooks"] = hooks
+        module.use_nested_tensor = False  # in nested tensors, layers see no padding
+    module.__dict__[HOOKS] = hooks
     return position
 
 
 def eject(module: nn.Module) -> None:
-    """Take the position model out again."""
-    for hook in module.__dict__.pop("_structpe_hooks", []):
-        hook.remove()
-    module._modules.pop(NAME, None)
+    """Remove the position model from a module."""
+    leave(module)
 
 
 def flex(q: Float[Tensor, "b h n d"], k: Float[Tensor, "b h m d"], terms: Terms) -> dict[str, Any]:
-    """What ``flex_attention`` of PyTorch needs for terms: ``score_mod``, ``block_mask``, ``scale``, ``kernel_options``.
+    """Arguments of PyTorch's ``flex_attention``: ``score_mod``, ``block_mask``, ``scale`` and ``kernel_options``.
 
-    Tables are read pair by pair, no tensor has an entry for each pair; blocks of pairs that may not attend are skipped.
-    The kernel ``flex`` of :func:`structpe.attend` is this, with the rest.
+    Tables are read pair by pair, so no tensor has an entry for each pair, and blocks of forbidden pairs are skipped.
+    The kernel ``flex`` of :func:`structpe.attend` uses these, and also computes the other terms.
 
     Args:
-        q, k: what ``flex_attention`` is given: after ``maps``, if there are any.
-        terms: of a layer, with biases, factors, gates, vectors at keys and queries, masks and listed pairs.
+        q, k: queries and keys, after ``maps`` if there are any.
+        terms: the terms of a layer: biases, factors, gates, vectors at keys and queries, masks and listed pairs.
 
     Raises:
-        UnsupportedTerm: ``flex_attention`` does not compute one of the terms.
+        UnsupportedTerm: ``flex_attention`` does not support one of the terms.
     """
     if lost := terms.used() & {"maps", "value", "product", "feature_map", "projection"}:
         raise UnsupportedTerm(
@@ -147,11 +146,11 @@ def flex(q: Float[Tensor, "b h n d"], k: Float[Tensor, "b h m d"], terms: Terms)
 
 @dataclass(frozen=True)
 class _Known:
-    """What was made for a pass.
+    """The state of a pass.
 
     Attributes:
-        masks: of each layer; None for a pass without positions.
-        prepared: what the position model prepared.
+        masks: the mask of each layer; None for a pass without positions.
+        prepared: the result of the position model's ``prepare``.
     """
 
     masks: list[Tensor] | None = None
@@ -159,12 +158,12 @@ class _Known:
 
 
 class _Whole:
-    """A hook of an encoder, a layer or an attention: makes the masks of all layers, once for each call.
+    """A hook of an encoder, a layer or an attention that makes the masks of all layers, once per call.
 
     Args:
         position: the position model.
         batch_first: whether the batch is the first axis.
-        alone: whether the module is itself the only layer.
+        alone: whether the module is a single layer.
     """
 
     def __init__(self, position: PositionModel, batch_first: bool, alone: bool) -> None:
@@ -204,14 +203,14 @@ class _Whole:
         return self.part(0, given, named) if self.alone else (given, named)
 
     def end(self, *_: Any) -> None:
-        """Forget what was made, after each call."""
+        """End the pass, after each call."""
         self.passes.end()
 
     def part(self, number: int, given: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         """The arguments of a layer.
 
         Raises:
-            PositionError: the layer is called outside of a pass of the encoder.
+            PositionError: the layer is called outside of the encoder.
         """
         if (known := self.passes.known()) is None:
             raise PositionError(
@@ -230,7 +229,7 @@ class _Whole:
     def changed(
         self, given: tuple[Any, ...], named: dict[str, Any], change: Callable[[Tensor], Tensor]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The arguments with another input."""
+        """The arguments with a changed input."""
         x: Tensor = given[0] if given else named["src"]
         x = change(x) if self.batch_first else change(x.transpose(0, 1)).transpose(0, 1)
         return ((x, *given[1:]), named) if given else (given, {**named, "src": x})
@@ -263,7 +262,7 @@ def _layers(module: Any) -> list[Any]:
     """The layers of a module.
 
     Raises:
-        PositionError: it is another module.
+        PositionError: the module is of another class.
     """
     if isinstance(module, nn.TransformerEncoder):
         return list(module.layers)
@@ -276,5 +275,5 @@ def _layers(module: Any) -> list[Any]:
 
 
 def _like(position: PositionModel) -> Tensor:
-    """A tensor of the dtype and on the device of a position model."""
+    """A tensor with the dtype and the device of a position model."""
     return next((each.detach() for each in (*position.parameters(), *position.buffers())), torch.zeros(()))

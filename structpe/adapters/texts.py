@@ -1,4 +1,4 @@
-"""Pretrained models of Hugging Face that write texts: their kinds, checkpoints, and tokens of graphs and texts."""
+"""Pretrained models of Hugging Face that write texts: their kinds, their checkpoints, and the tokens of graphs."""
 
 from __future__ import annotations
 
@@ -48,34 +48,38 @@ class Kind(ABC):
     """How a model reads a source text and writes a target.
 
     Attributes:
-        left: whether sources of a batch end together when texts are written, as these are written behind them.
+        left: whether sources are padded on the left when texts are generated, as these follow them.
     """
 
     left: ClassVar[bool]
 
     @abstractmethod
     def check(self, config: Any, name: str) -> None:
-        """Check that a model of the configuration writes texts.
+        """Check that a model of the configuration can write texts.
 
         Raises:
-            ConfigError: it does not.
+            ConfigError: it cannot.
         """
 
     @abstractmethod
     def check_suffix(self, suffix: str) -> None:
-        """Check what is read behind a graph.
+        """Check the text after a graph.
 
         Raises:
-            ConfigError: the model would not see where its text begins.
+            ConfigError: it is empty, and the model could not tell where its text begins.
         """
 
     @abstractmethod
     def model(self) -> Any:
-        """The class that builds such models."""
+        """The class of ``transformers`` that builds such models."""
 
     @abstractmethod
     def source(self, added: Sequence[bool]) -> int:
-        """How many tokens of a source are read, given of each whether it is a special one that the tokenizer added."""
+        """The number of tokens of a source that are read.
+
+        Args:
+            added: for each token, whether it is a special token that the tokenizer added.
+        """
 
     @abstractmethod
     def target(self, tokenizer: Any, source: str, text: str) -> list[int]:
@@ -83,19 +87,19 @@ class Kind(ABC):
 
     @abstractmethod
     def row(self, source: Sequence[int], target: Sequence[int]) -> tuple[list[int], list[int]]:
-        """What a model reads in training, and the labels that it is compared with."""
+        """The input ids and the labels for training."""
 
     @abstractmethod
     def scores(self, model: Any, given: dict[str, Any], labels: Tensor) -> tuple[Tensor, Tensor]:
-        """Logits (b, m, v) and the label (b, m) of each; -100 where nothing is compared."""
+        """Logits (b, m, v) and their labels (b, m); -100 is ignored."""
 
     @abstractmethod
     def written(self, generated: Tensor, read: int) -> Tensor:
-        """(b, m) the new tokens, of what ``generate`` returned for sources of ``read`` tokens."""
+        """(b, m) the new tokens in the output of ``generate``, for sources of ``read`` tokens."""
 
 
 class _EncoderDecoder(Kind):
-    """T5, BART and kin: the source in the encoder, the target in the decoder."""
+    """Models such as T5 and BART: the source is in the encoder, the target in the decoder."""
 
     left = False
 
@@ -129,7 +133,7 @@ class _EncoderDecoder(Kind):
 
 
 class _Decoder(Kind):
-    """Llama, GPT-2 and kin: the target behind the source."""
+    """Models such as Llama and GPT-2: the target follows the source."""
 
     left = True
 
@@ -159,7 +163,7 @@ class _Decoder(Kind):
         return max((i + 1 for i, special in enumerate(added) if not special), default=len(added))
 
     def target(self, tokenizer: Any, source: str, text: str) -> list[int]:
-        # Split together, as a tokenizer may treat the beginning of a text unlike a word behind a blank.
+        # Tokenized together, since a tokenizer may treat the beginning of a text unlike a word after a blank.
         whole = tokenizer.encode(f"{source} {text}", add_special_tokens=False)
         return [i for i, (start, _) in zip(whole.ids, whole.offsets, strict=True) if start >= len(source)]
 
@@ -186,13 +190,13 @@ class TextsConfig:
         tokenizer: folder or name of a fast tokenizer; null for that of the checkpoint.
         graph: the text that the model reads: ``linear``, the depth-first walk with brackets; ``levi``, each node and
             each relation once; ``plain``, the nodes only.
-        labels: ``readable`` writes node labels as words (``want-01`` as "want"); ``raw`` leaves them.
-        prompt: before the graph, with the blank that separates it.
-        suffix: behind the graph, with the blank that separates it; a decoder alone needs one, to see where its text
-            begins.
+        labels: ``readable`` writes node labels as words (``want-01`` as "want"); ``raw`` keeps them.
+        prompt: text before the graph, including the blank that separates it.
+        suffix: text after the graph, including the blank that separates it. A decoder without an encoder needs one, as
+            a sign where its text begins.
         lowercase: whether texts are lowercased.
-        longest_source: a graph of more tokens, prompt and suffix included, is an error; nothing is truncated.
-        longest_target: longer texts are left out of training; their number is reported.
+        longest_source: largest number of tokens of a graph, including prompt and suffix; a longer one is an error.
+        longest_target: largest number of tokens of a text for training; longer ones are left out and counted.
     """
 
     tokenizer: str | None = None
@@ -216,13 +220,13 @@ class TextExample:
     """A graph as tokens, encoded, and a text for it.
 
     Attributes:
-        structure: with its units.
-        ids: (s,) of the tokens that are read.
-        units: (s,) unit of each; -1 for none.
-        encoded: of each encoding.
-        target: (t,) ids of the text, with its end; None if there is no text.
+        structure: the graph, with its units.
+        ids: (s,) ids of the source.
+        units: (s,) unit of each token; -1 for none.
+        encoded: the values of each encoding.
+        target: (t,) ids of the text, including the end token; None without a text.
         texts: all reference texts.
-        id: of the item.
+        id: id of the item.
     """
 
     structure: Structure
@@ -235,29 +239,29 @@ class TextExample:
 
     @property
     def size(self) -> int:
-        """Tokens to read."""
+        """Number of tokens of the source."""
         return len(self.ids)
 
     @property
     def cost(self) -> int:
-        """Tokens to read and to write."""
+        """Number of tokens of the source and the text."""
         return self.size + (0 if self.target is None else len(self.target))
 
 
 @dataclass(frozen=True, eq=False)
 class TextBatch:
-    """What a model of Hugging Face reads.
+    """A batch for a model of Hugging Face.
 
     Attributes:
-        given: its arguments: ``input_ids``, ``attention_mask``, and ``structpe`` if it has position models.
-        labels: what its scores are compared with, -100 where nothing is; None without texts.
+        given: the arguments ``input_ids``, ``attention_mask``, and ``structpe`` for position models.
+        labels: the labels, -100 is ignored; None without texts.
     """
 
     given: Mapping[str, Any]
     labels: Tensor | None
 
     def to(self, device: torch.device | str, non_blocking: bool = False) -> TextBatch:
-        """The same on another device."""
+        """The batch on another device."""
         moved = {name: each.to(device, non_blocking=non_blocking) for name, each in self.given.items()}
         return TextBatch(moved, None if self.labels is None else self.labels.to(device, non_blocking=non_blocking))
 
@@ -266,15 +270,15 @@ as_one(TextBatch)
 
 
 class Texts:
-    """What training and use of a pretrained model share: its tokenizer and the form of the graph.
+    """Prepares items for a pretrained model, in training and in use.
 
     Args:
-        config: the form.
+        config: the form of graphs and texts.
         tokenizer: of the ``tokenizers`` library.
-        padding: id of a token that pads.
+        padding: id of the padding token.
         last: id of the token that ends a text.
-        kind: how the model writes.
-        encodings: of its position models.
+        kind: how the model reads and writes.
+        encodings: encodings of its position models.
     """
 
     def __init__(
@@ -287,7 +291,7 @@ class Texts:
         self.tokenizer.no_padding()
 
     def structure(self, item: Item) -> Structure:
-        """The item's graph, whose units are tokens."""
+        """The graph of an item, with tokens as units."""
         return self._written(item).structure
 
     def examples(self, items: Iterable[Item], every_text: bool = False, jobs: int = 1) -> list[TextExample]:
@@ -296,10 +300,10 @@ class Texts:
         Args:
             items: from a reader.
             every_text: one example per reference text, for training; otherwise one per item, with the first text.
-            jobs: processes that encode; the examples do not depend on their number.
+            jobs: number of processes that encode; the examples do not depend on it.
 
         Raises:
-            StructureError: a graph has more tokens than ``longest_source``, or lacks what its form needs.
+            StructureError: a graph has more tokens than ``longest_source``, or lacks something that its form needs.
         """
         each = [(item, self._written(item)) for item in items]
         encoded = columns([made.structure for _, made in each], self.encodings, jobs)
@@ -314,11 +318,11 @@ class Texts:
         return examples
 
     def collate(self, examples: Sequence[TextExample], writes: bool = False) -> TextBatch:
-        """A batch.
+        """Make a batch.
 
         Args:
-            examples: in their order.
-            writes: whether texts are to be written: the targets are then left out.
+            examples: the examples, in order.
+            writes: whether the batch is for generation, without targets.
         """
         left = writes and self.kind.left
         pairs = [(list(each.ids), None) if writes else self._row(each) for each in examples]
@@ -335,7 +339,7 @@ class Texts:
         return TextBatch(given, padded(labels, IGNORED, False) if labels else None)
 
     def _row(self, example: TextExample) -> tuple[list[int], list[int] | None]:
-        """What is read in training, and the labels."""
+        """The input ids and the labels for training."""
         ids, target = example.ids.tolist(), example.target
         return (ids, None) if target is None else self.kind.row(ids, target.tolist())
 
@@ -363,19 +367,19 @@ class Texts:
 
 
 TOKENIZER = ("*token*", "vocab.*", "*.model")
-"""The files of tokenizers, one of which at least a folder has."""
+"""Files of tokenizers; a folder with a tokenizer has at least one of them."""
 
 
 def configuration(name: str, options: Mapping[str, Any]) -> Any:
-    """The configuration of a checkpoint.
+    """Load the configuration of a checkpoint.
 
     Args:
         name: a folder that ``save_pretrained`` wrote, or a name on the hub of Hugging Face.
         options: keys of the configuration to change, such as ``dropout_rate``.
 
     Raises:
-        StoreError: there is no such checkpoint.
-        ConfigError: the configuration has no such key, or the model does not write texts.
+        StoreError: the checkpoint does not exist.
+        ConfigError: a key does not exist, or the model cannot write texts.
     """
     with needing("transformers", "hf"):
         from transformers import AutoConfig
@@ -390,23 +394,23 @@ def configuration(name: str, options: Mapping[str, Any]) -> Any:
 
 
 def tokenizer(name: str, config: Any) -> tuple[Any, int, int]:
-    """The tokenizer in a folder, or of a name, and the ids of the tokens that pad and that end a text.
+    """Load a tokenizer; return it with the ids of its padding token and of the token that ends a text.
 
     Args:
         name: the folder or name.
-        config: of the checkpoint.
+        config: the configuration of the checkpoint.
 
     Raises:
-        StoreError: there is none.
-        TokenizerError: it is a slow one.
-        ConfigError: it has more tokens than the model, none that ends a text, or writes another language than it
-            reads.
+        StoreError: the tokenizer does not exist.
+        TokenizerError: it is not a fast tokenizer.
+        ConfigError: it has more tokens than the model, no token that ends a text, or different languages for sources
+            and targets.
     """
     with needing("transformers", "hf"):
         from transformers import AutoTokenizer
     with _found("tokenizer", name):
         if Path(name).is_dir() and not any(any(Path(name).glob(each)) for each in TOKENIZER):
-            raise OSError(f"no file {' or '.join(TOKENIZER)}")  # transformers would make up one without words
+            raise OSError(f"no file {' or '.join(TOKENIZER)}")  # transformers would make an empty tokenizer
         found = AutoTokenizer.from_pretrained(name)
     if getattr(found, "tgt_lang", None) not in (None, getattr(found, "src_lang", None)):
         raise ConfigError(
@@ -424,12 +428,12 @@ def tokenizer(name: str, config: Any) -> tuple[Any, int, int]:
 
 
 def filled(name: str, config: Any) -> Any:
-    """The model with the weights of a checkpoint, in float32; with its position models, if it has some.
+    """Load a model with the weights of a checkpoint, in float32, and with its position models.
 
     Raises:
-        StoreError: there are no weights in the form of safetensors, or they do not fit the configuration.
+        StoreError: there are no safetensors weights, or they do not fit the configuration.
     """
-    cls, options = kind_of(config).model(), {"config": config, **_single()}
+    cls, options = kind_of(config).model(), {"config": config, "dtype": torch.float32}
     with _found("weights (model.safetensors)", name):
         if getattr(config, NAME, None):
             return load(cls, name, **options)
@@ -437,32 +441,26 @@ def filled(name: str, config: Any) -> Any:
 
 
 def empty(config: Any) -> Any:
-    """The model before any weights are read, in float32; with its position models, if its configuration has some."""
+    """Build a model without loading weights, in float32, and with the position models of its configuration."""
     register()
-    model = kind_of(config).model().from_config(config, **_single())
+    model = kind_of(config).model().from_config(config, dtype=torch.float32)
     restore(model)
     return model
 
 
 def made(described: Mapping[str, Any]) -> Any:
-    """The configuration that ``to_dict`` described."""
+    """Build a configuration from its plain data, the inverse of ``to_dict``."""
     from transformers import AutoConfig
 
     return AutoConfig.for_model(**described)
 
 
-def _single() -> dict[str, Any]:
-    import torch
-
-    return {"dtype": torch.float32}
-
-
 @contextmanager
 def _found(what: str, name: str) -> Iterator[None]:
-    """A context in which something of a checkpoint is read.
+    """A context for loading a part of a checkpoint.
 
     Raises:
-        StoreError: reading fails. Libraries raise many kinds of exceptions for this.
+        StoreError: loading fails, for which libraries raise many kinds of exceptions.
     """
     try:
         yield

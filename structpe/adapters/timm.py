@@ -3,11 +3,11 @@
 ::
 
     vit = timm.create_model("vit_tiny_patch16_224", pretrained=True, dynamic_img_size=True)
-    inject(vit, {"name": "swin", "window": (14, 14)})       # the numbers are part of the model
-    vit(images)                                             # at first as the checkpoint computes it; images of any size
+    inject(vit, {"name": "swin", "window": (14, 14)})       # its parameters are part of the model
+    vit(images)                                             # the same result before training; images of any size
 
-Class and register tokens have no place in the grid: what they attend to, and who attends to them, is left as it is.
-timm is not imported: any model of the same form will do.
+Class and register tokens have no place in the grid, and their pairs do not change. timm is not imported: any model of
+the same form will do.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from torch.nn.functional import scaled_dot_product_attention
 from torch.overrides import TorchFunctionMode
 
 from structpe.adapters._injection import Injected, Start, check_trial
-from structpe.adapters._passes import NAME, Passes, enter
-from structpe.adapters._tokens import NONE, Places, TokenPositions
+from structpe.adapters._passes import HOOKS, NAME, Passes, enter, leave
+from structpe.adapters._tokens import NONE, TokenPositions, TokenUnits
 from structpe.attention import attend
 from structpe.errors import PositionError
 from structpe.positions import Dims, PositionModel, Site, build
@@ -36,28 +36,27 @@ from structpe.transforms import grid
 
 __all__ = ["dims", "eject", "inject"]
 
-HOOKS = "_structpe_hooks"
-
 
 def inject(
     model: Any, position: PositionModel | Config, layers: Sequence[int] | None = None, start: Start = "zero"
 ) -> Injected:
-    """Put a position model into the attention of a Vision Transformer, whose submodule ``structpe`` it becomes.
+    """Add a position model to the attention of a Vision Transformer, as its submodule ``structpe``.
 
-    It is asked in each layer, with the encodings of the grid of patches of the images that are given; a new size is
-    encoded when it is first seen. It may act by anything but an attention of its own: by biases and vectors of pairs,
-    rotations, masks, or on the patches that enter the layers. Rotations of the model's own come before.
+    It reads the grid of patches of the images; a new size is encoded when it is first seen. It may have biases and
+    vectors of pairs, rotations and masks, and may change the inputs of layers, but must not have its own attention. The
+    model's own rotations are applied first.
 
     Args:
-        model: with ``blocks``, each with an ``attn`` that calls ``scaled_dot_product_attention``; with ``patch_embed``
-            and ``num_prefix_tokens``.
-        position: built for :func:`dims`; or plain data of it.
+        model: a model with ``patch_embed``, ``num_prefix_tokens`` and ``blocks``, each with an ``attn`` that calls
+            ``scaled_dot_product_attention``.
+        position: a position model built for :func:`dims`, or its plain data.
         layers: numbers of the blocks; None for all.
-        start: ``zero`` changes nothing at first; ``own`` starts with the numbers as they are.
+        start: with ``zero`` the model computes the same before training; with ``own`` the position model is used as it
+            is.
 
     Raises:
-        PositionError: the model has another form, or a position model already; the position model has other sizes or
-            an attention of its own, or, with ``zero``, changes the model from the beginning.
+        PositionError: the model has another form, or already a position model; the position model has other sizes, its
+            own attention, or with ``zero`` terms that change the model from the beginning.
     """
     if NAME in model._modules:
         raise PositionError("there is a position model already; give both as one, first + second, or eject it")
@@ -78,12 +77,10 @@ def inject(
 
 
 def eject(model: Any) -> None:
-    """Take the position model out again."""
-    for hook in model.__dict__.pop(HOOKS, []):
-        hook.remove()
+    """Remove the position model from a model."""
+    leave(model)
     for block in model.blocks:
         block.attn.__dict__.pop("forward", None)
-    model._modules.pop(NAME, None)
 
 
 def dims(model: Any, layers: Sequence[int] | None = None) -> Dims:
@@ -132,12 +129,12 @@ def _enter(model: Any, images: _Images, chosen: Sequence[int]) -> list[Any]:
 
 @dataclass
 class _Grid:
-    """What a pass knows.
+    """The state of a pass.
 
     Attributes:
-        shape: of the grid of patches.
-        alone: whether one block is computed again, for gradients.
-        prepared: what the position model prepared; None before.
+        shape: shape of the grid of patches.
+        alone: whether a single block is recomputed, for gradients.
+        prepared: the result of the position model's ``prepare``; None before.
     """
 
     shape: tuple[int, ...]
@@ -146,7 +143,7 @@ class _Grid:
 
 
 class _Images:
-    """The grids of patches of images, and that of a pass.
+    """The encoded grids of patches, and the grid of the current pass.
 
     Args:
         model: the Vision Transformer.
@@ -160,20 +157,20 @@ class _Images:
         self.passes: Passes[_Grid] = Passes()
 
     def begin(self, patches: Any, _: Any, out: Tensor) -> None:
-        """A hook of the embedding of patches: notes how many there are on each axis."""
+        """A hook of the patch embedding, which begins a pass with the shape of the grid."""
         shape = out.shape[1:3] if out.ndim == 4 else patches.grid_size  # (b, height, width, d), or flat
-        self.passes.end()  # of a pass that did not reach its end, as forward_features alone
-        self.passes.begin(_Grid(tuple(map(operator.index, shape))))  # a form is no symbol for torch.compile
+        self.passes.end()  # the last pass, if it did not end, as with forward_features
+        self.passes.begin(_Grid(tuple(map(operator.index, shape))))  # torch.compile must not make it symbolic
 
     def end(self, *_: Any) -> None:
-        """A hook of the model: forgets what was made."""
+        """A hook of the model, which ends the pass."""
         self.passes.end()
 
     def again(self, x: Tensor, tokens: int) -> _Grid:
-        """What a pass knew to which the input of a block belongs that is computed again.
+        """The grid of the input of a block that is recomputed.
 
         Raises:
-            PositionError: the input does not say, and images of several forms have so many patches.
+            PositionError: the input is not marked, and grids of several shapes have this number of patches.
         """
         shape = getattr(x, _SHAPE, None)
         fitting = [each for each, known in self.known.items() if known.units.shape[1] == tokens]
@@ -194,14 +191,14 @@ class _Images:
 
     @torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
     def _encode(self, shape: tuple[int, ...]) -> Tensor:
-        """Encode a grid. When a model is compiled this is done once for each form, and not traced."""
+        """Encode a grid. In a compiled model this runs once per shape, and is not traced."""
         if shape not in self.known:
             tokens = [*[NONE] * self.prefix, *range(math.prod(shape))]
             self.known[shape] = TokenPositions.of([grid(shape)], [tokens], self.injected.position.encodings)
-        return torch.empty(0)  # tracing takes nothing but tensors
+        return torch.empty(0)  # tracing needs a tensor
 
     def ask(self, like: Tensor, tokens: int) -> tuple[TokenPositions, Any]:
-        """The positions of the tokens, and what the position model prepares of them.
+        """The positions of the tokens, and the result of the position model's ``prepare``.
 
         Raises:
             PositionError: the tokens are not all patches of the images.
@@ -213,14 +210,14 @@ class _Images:
                 f"a layer reads {tokens} tokens, and the images have {self.prefix} + {given.size}, a grid of "
                 f"{grid.shape}; a position model needs all patches, so set patch_drop_rate to 0"
             )
-        if self.checkpointed() or torch.compiler.is_compiling():  # each layer is computed twice, on its own
-            return given, self.injected.prepare(given, like)
+        if self.checkpointed() or torch.compiler.is_compiling():  # each layer is recomputed independently
+            return given, self.injected.prepare(given.positions, like)
         if grid.prepared is None:
-            grid.prepared = self.injected.prepare(given, like)
+            grid.prepared = self.injected.prepare(given.positions, like)
         return given, grid.prepared
 
     def checkpointed(self) -> bool:
-        """Whether blocks are computed again for gradients."""
+        """Whether blocks are recomputed for gradients."""
         return bool(getattr(self.model, "grad_checkpointing", False)) and not torch.compiler.is_compiling()
 
     def terms(self, q: Tensor, layer: int) -> Terms:
@@ -228,7 +225,7 @@ class _Images:
         given, prepared = self.ask(q, q.shape[2])
         terms = self.injected.terms(prepared, Site(layer, self.injected.training), q)
         units = given.units.expand(len(q) if terms.maps else 1, -1)
-        return Places(units, units, given.size, 1).terms(terms)
+        return TokenUnits(units, units, given.size, 1).terms(terms)
 
     def change(self, x: Tensor, layer: int) -> Tensor:
         """The tokens as a layer sees them."""
@@ -238,15 +235,15 @@ class _Images:
 
 
 _SHAPE = "_structpe_shape"
-"""What the input of a checkpointed block is marked with, which it still has when it is computed again."""
+"""The mark on the input of a checkpointed block, which it still has when the block is recomputed."""
 
 
 class _Before:
     """A hook of a block.
 
     Args:
-        images: of the pass.
-        layer: number of the layer among those that the position model enters.
+        images: the grids.
+        layer: index of the layer among those of the position model.
     """
 
     def __init__(self, images: _Images, layer: int) -> None:
@@ -263,17 +260,17 @@ class _Before:
         return (images.change(x, self.layer), *given[1:])
 
     def end(self, *_: Any) -> None:
-        """A block that was computed again has ended."""
+        """End the pass of a block that was recomputed alone."""
         if (grid := self.images.passes.known()) is not None and grid.alone:
             self.images.passes.end()
 
 
 class _Attention:
-    """The ``forward`` of an attention, in which scores, keys and values are those of the position model.
+    """The ``forward`` of an attention with the terms of the position model.
 
     Args:
-        images: of the pass.
-        layer: number of the layer among those that the position model enters.
+        images: the grids.
+        layer: index of the layer among those of the position model.
         attention: the module.
     """
 
@@ -292,7 +289,10 @@ class _Attention:
         return out
 
     def _asking(self, asked: list[Tensor]) -> Callable[[Tensor], Terms]:
-        """The terms of queries, which are noted: torch.compile reads no attribute of a mode."""
+        """A function of queries that returns their terms, and notes the queries in a list.
+
+        A list, because torch.compile reads no attribute of a mode.
+        """
 
         def terms(q: Tensor) -> Terms:
             asked.append(q)
@@ -302,10 +302,10 @@ class _Attention:
 
 
 class _Attending(TorchFunctionMode):
-    """In this context ``scaled_dot_product_attention`` is :func:`structpe.attend` with further terms.
+    """A context in which ``scaled_dot_product_attention`` is :func:`structpe.attend` with additional terms.
 
     Args:
-        terms: of the queries.
+        terms: a function of the queries.
     """
 
     def __init__(self, terms: Callable[[Tensor], Terms]) -> None:

@@ -3,13 +3,13 @@
 ::
 
     model = T5ForConditionalGeneration.from_pretrained(folder)
-    injected = inject(model, {"name": "graformer", "encoding": "distance"})    # the numbers are part of the model
+    injected = inject(model, {"name": "graformer", "encoding": "distance"})    # its parameters are part of the model
     batch = injected.collator(tokenizer)([{"structure": graph, "target": "A text."}])
-    model(**batch).loss.backward()                                             # at first as the checkpoint computes it
+    model(**batch).loss.backward()                                             # the same result before training
     model.save_pretrained("out"); model = load(T5ForConditionalGeneration, "out")
 
-The attention of the model becomes :func:`structpe.attend`. Where a model rotates queries and keys itself (Llama, Qwen2,
-ModernBERT), a position model meets them as they were before, and what it makes of them is rotated.
+:func:`structpe.attend` replaces the attention of the model. If the model rotates queries and keys itself (Llama, Qwen2,
+ModernBERT), the position model gets them before the rotation, and its results are rotated.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from torch import Tensor, nn
 from structpe.adapters._hf_models import FAMILIES, Where, attentions, sizes, take_t5, usual
 from structpe.adapters._hooks import TURNED, Before, Beginning, Generating, Turning, check_known, first_place
 from structpe.adapters._injection import Injected, Pass, Seat, Start, Structures, check_trial, check_width
-from structpe.adapters._passes import NAME, Passes, enter
+from structpe.adapters._passes import HOOKS, NAME, Passes, enter, leave
 from structpe.adapters._tokens import Collator, TokenPositions
 from structpe.attention import attend, weights
 from structpe.encodings.base import Encoding
@@ -57,10 +57,10 @@ WHOLE, PARTS = "model.safetensors", "model.safetensors.index.json"
 
 
 def read_numbers(folder: Any, prefix: str) -> dict[str, Tensor]:
-    """The tensors whose names begin with a prefix, without it.
+    """The tensors of a checkpoint with a prefix, by their names without it.
 
     Raises:
-        StoreError: there is no checkpoint in the form of safetensors, or it is damaged.
+        StoreError: there is no safetensors checkpoint, or it is damaged.
     """
     from safetensors import safe_open
 
@@ -69,13 +69,13 @@ def read_numbers(folder: Any, prefix: str) -> dict[str, Tensor]:
     with undamaged(place, "save the model again"):
         for file in _files(place):
             with safe_open(file, framework="pt") as opened:
-                names = [name for name in opened.keys() if name.startswith(prefix)]  # noqa: SIM118, it is no mapping
+                names = [name for name in opened.keys() if name.startswith(prefix)]  # noqa: SIM118, not a mapping
                 found |= {name.removeprefix(prefix): opened.get_tensor(name) for name in names}
     return found
 
 
 def _files(place: Path) -> list[Path]:
-    """The files of a checkpoint, which may be in several parts."""
+    """The files of a checkpoint, which may have several parts."""
     if (place / PARTS).is_file():
         parts = json.loads((place / PARTS).read_text(encoding="utf-8"))["weight_map"].values()
         return [place / name for name in sorted(set(parts))]
@@ -85,15 +85,15 @@ def _files(place: Path) -> list[Path]:
 
 
 TRAINED = ("lora_", "adapter", "prompt_encoder", "modules_to_save", f"{NAME}.")
-"""Parts of the names of parameters that ``freeze`` leaves trainable: the position model's, and adapters'."""
+"""Parts of the names of parameters that ``freeze`` does not freeze: those of position models and adapters."""
 
 
 class Handle:
-    """What :func:`inject` returns: the position model in its place.
+    """A position model in a model of Hugging Face, from :func:`inject`.
 
     Attributes:
         model: the model of Hugging Face.
-        injected: the position model, with where it is; a submodule of the model.
+        injected: the position model and its place; a submodule of the model.
     """
 
     def __init__(self, model: Any, injected: Injected) -> None:
@@ -105,9 +105,9 @@ class Handle:
         return self.injected.position
 
     def collator(self, tokenizer: Any, **options: Any) -> Collator:
-        """What makes batches with positions for all position models of the model; options as of :class:`Collator`."""
+        """A collator for all position models of the model; options as in :class:`Collator`."""
         config = self.model.config
-        # RoBERTa counts what is no padding by itself.
+        # RoBERTa counts tokens other than padding itself.
         places = not config.is_encoder_decoder and first_place(config) == 0
         return Collator(tokenizer, asked(self.model), bool(config.is_encoder_decoder), **{"places": places, **options})
 
@@ -122,24 +122,25 @@ def inject(
     instead: bool = False,
     freeze: bool = False,
 ) -> Handle:
-    """Put a position model into the attention of a model of Hugging Face.
+    """Add a position model to the attention of a model of Hugging Face.
 
     Args:
-        model: a model of a family of ``FAMILIES``. Its attention becomes ``structpe``.
+        model: a model of one of the ``FAMILIES``. Its attention implementation becomes ``structpe``.
         position: a position model built for :func:`dims`, or plain data for :func:`structpe.build`.
         where: self-attention of the ``encoder`` or the ``decoder``, or ``cross``, the decoder's attention to the
-            encoder, in which each token of the decoder stands at the root; by default the first that the model has.
-        layers: numbers of the layers that it enters; all by default.
-        start: ``zero``: before training the model computes what it did, and all numbers of the position model have a
-            gradient. ``own``: the position model is used as it is, such as with a table of T5.
-        structures: ``given``: a batch has :class:`TokenPositions` as ``structpe``. ``path``: each text is the path of
-            its tokens, for position models of sequences; with it a decoder can generate at any place.
-        instead: whether T5's own bias is left out.
-        freeze: whether only the position models and adapters such as LoRA are trained.
+            encoder, in which each token of the decoder has the position of the root; by default the first of these
+            that the model has.
+        layers: numbers of the layers; all by default.
+        start: with ``zero`` the model computes the same before training, and all parameters of the position model have
+            gradients; with ``own`` the position model is used as it is, such as with a table of T5.
+        structures: with ``given`` a batch has :class:`TokenPositions` as ``structpe``; with ``path`` each text is the
+            path of its tokens, for position models of sequences, and a decoder can generate at any place.
+        instead: whether to replace T5's own bias.
+        freeze: whether to train only position models and adapters such as LoRA.
 
     Raises:
-        PositionError: the model is of another family, there is a position model already, the sizes differ, or the
-            position model acts where it cannot in another model, or cannot start at zero.
+        PositionError: the model is of an unknown family, or already has a position model; the sizes differ; or the
+            position model has terms that another model cannot have, or that cannot start at zero.
         MissingExtra: ``transformers`` is not installed.
     """
     register()
@@ -167,30 +168,27 @@ def inject(
 
 
 def asked(model: Any) -> tuple[Encoding, ...]:
-    """The encodings of all position models of a model that read the structures of a batch, each once."""
+    """The distinct encodings of all position models that read the structures of a batch."""
     parts = [each for each in _injections(model).values() if each.structures == "given"]
     return tuple(dict.fromkeys(encoding for each in parts for encoding in each.position.encodings))
 
 
 def dims(model: Any, where: Where | None = None, layers: Sequence[int] | None = None) -> Dims:
-    """The sizes that a position model must be built for, to enter these layers.
+    """The sizes of a position model for these layers.
 
     Raises:
-        PositionError: as :func:`inject`.
+        PositionError: as in :func:`inject`.
     """
     found = attentions(model, usual(model) if where is None else where, layers)
     return sizes(found[0][1], len(found))
 
 
 def eject(model: Any, attention: str = "sdpa") -> None:
-    """Take all position models out of a model, and give it an attention of Hugging Face."""
-    for handle in model.__dict__.pop("_structpe_hooks", []):
-        handle.remove()
+    """Remove all position models from a model, and set its attention implementation."""
+    leave(model)
     for module in model.modules():
         module.__dict__.pop("_structpe", None)
     model.__dict__.pop("generate", None)
-    if _injections(model):
-        del model.structpe
     model.config.structpe = None
     model.set_attn_implementation(attention)
 
@@ -202,17 +200,17 @@ def load(
     freeze: bool = False,
     **options: Any,
 ) -> Any:
-    """The model that ``save_pretrained`` wrote, with its position models; ``from_pretrained`` alone drops them.
+    """Load a model that ``save_pretrained`` wrote, with its position models, which ``from_pretrained`` would drop.
 
     Args:
         cls: the class of the model, or an ``AutoModelFor...``.
-        folder: what ``save_pretrained`` was given.
-        positions: by where they are: position models of your own, without a name in the registry.
+        folder: the folder of ``save_pretrained``.
+        positions: position models without a name in the registry, by their place.
         freeze: as in :func:`inject`.
-        options: of ``from_pretrained``.
+        options: options of ``from_pretrained``.
 
     Raises:
-        StoreError: the folder has no position model, or its numbers are missing or of other sizes.
+        StoreError: the folder has no position model, or its parameters are missing or have other sizes.
     """
     register()
     numbers = read_numbers(folder, f"{NAME}.")
@@ -232,14 +230,14 @@ def load(
 
 
 def restore(model: Any, positions: Mapping[str, PositionModel] | None = None, freeze: bool = False) -> bool:
-    """Inject the position models that the configuration of a model describes, with new numbers; whether there are any.
+    """Inject the position models of a model's configuration, with new parameters; return whether there are any.
 
     Args:
-        model: without position models.
+        model: a model without position models.
         positions, freeze: as in :func:`load`.
 
     Raises:
-        StoreError: a position model has no name, and is not given.
+        StoreError: a position model has no name and is not given.
     """
     described = dict(getattr(model.config, NAME, None) or {})
     for where, each in described.items():
@@ -249,19 +247,19 @@ def restore(model: Any, positions: Mapping[str, PositionModel] | None = None, fr
                 f"the position model of the {where} has no name in the registry; build it, and give it as "
                 f"positions={{{where!r}: it}}"
             ).at(str(model.config._name_or_path))
-        # What starts at zero is told apart by its numbers, which replace those made here.
+        # The saved parameters, which replace the new ones, also say what started at zero.
         inject(model, own, where, **{key: value for key, value in each.items() if key != "position"}, freeze=freeze)
     return bool(described)
 
 
 def register() -> None:
-    """Make the attention ``structpe`` known to Hugging Face, with its mask function; :func:`inject` does so.
+    """Register the attention ``structpe`` and its mask function with Hugging Face; :func:`inject` calls this.
 
-    Without a mask function of its own Hugging Face would give an attention no masks, and padding would be read.
+    Without a mask function, Hugging Face would pass no masks to the attention, which would attend to padding.
 
     Raises:
         MissingExtra: ``transformers`` is not installed.
-        PositionError: it is older than version 5.
+        PositionError: ``transformers`` is older than version 5.
     """
     with needing("transformers", "hf"):
         from transformers import __version__ as installed
@@ -287,13 +285,13 @@ def attention(
     dropout: float = 0.0,
     **others: Any,
 ) -> tuple[Tensor, Tensor | None]:
-    """Attention as Hugging Face calls it: (b, h, n, d) queries, (b, g, m, d) keys; (b, n, h, d) comes back.
+    """Attention as Hugging Face calls it, from queries (b, h, n, d) and keys (b, g, m, d) to (b, n, h, d).
 
-    A head of keys may be for several heads of queries. The terms of a position model that was injected are added to
-    the mask and to the model's own bias. With ``output_attentions`` the weights (b, h, n, m) come back too.
+    A head of keys may serve several heads of queries. The terms of an injected position model are added to the mask and
+    to the model's own bias. With ``output_attentions`` the weights (b, h, n, m) are returned, too.
 
     Raises:
-        PositionError: an argument is not known, such as ``softcap`` or sinks, by which attention would be another one.
+        PositionError: an argument is not supported, such as ``softcap`` or sinks.
     """
     check_known(module, others)
     groups = query.shape[1] // key.shape[1]
@@ -313,7 +311,7 @@ def attention(
 
 
 def _own(module: Any, query: Tensor, keys: int, mask: Tensor | None, others: Mapping[str, Any]) -> Terms:
-    """The terms of the model itself: its mask, and the bias of T5."""
+    """The terms of the model itself: its mask, and T5's bias."""
     terms = Terms()
     if mask is not None:
         mask = mask[..., :keys]
@@ -331,7 +329,7 @@ def _first(given: bool | None, default: bool) -> bool:
 
 
 def _check(position: PositionModel, needed: Dims, where: Where) -> None:
-    """Check that a position model can enter."""
+    """Check that a position model fits a place of a model."""
     if position.dims != needed:
         raise PositionError(
             f"position model {position.name!r} was built for {position.dims}, and the {where} needs {needed}; build it "
@@ -356,10 +354,10 @@ def _enter(model: Any, injected: Injected, found: Sequence[tuple[nn.Module, nn.M
         enter(model, nn.ModuleDict())
     enter(model.structpe, injected, injected.where)
     model.set_attn_implementation(NAME)
-    hooks = model.__dict__.setdefault("_structpe_hooks", [])
+    hooks = model.__dict__.setdefault(HOOKS, [])
     for number, (layer, attending) in enumerate(found):
         seat = Seat(injected, number)
-        attending._structpe = seat  # type: ignore[assignment]  # not a module, so that it is no submodule
+        attending._structpe = seat  # type: ignore[assignment]  # not a module, and not registered as one
         hooks.append(attending.register_forward_pre_hook(Turning(), with_kwargs=True))
         if injected.position.sites & {"inputs", "layer"}:
             hooks.append(layer.register_forward_pre_hook(Before(seat, attending), with_kwargs=True))
@@ -374,7 +372,7 @@ def _enter(model: Any, injected: Injected, found: Sequence[tuple[nn.Module, nn.M
 
 
 def _described(position: PositionModel) -> Any:
-    """Plain data of a position model; None if it has no name, and must be given to :func:`load`."""
+    """Plain data of a position model; None without a name, when it must be given to :func:`load`."""
     try:
         return _plain(describe(position))
     except PositionError:
@@ -382,14 +380,14 @@ def _described(position: PositionModel) -> Any:
 
 
 def _plain(given: Any) -> Any:
-    """The same with lists for tuples, as JSON has it, so that a configuration is equal to itself read again."""
+    """Plain data with lists for tuples, as in JSON: a configuration then equals its saved copy."""
     if isinstance(given, Mapping):
         return {key: _plain(value) for key, value in given.items()}
     return [_plain(each) for each in given] if isinstance(given, list | tuple) else given
 
 
 def _without_own_bias(model: Any, where: Where) -> None:
-    """Freeze the table that is not used any more, which would never have a gradient."""
+    """Freeze T5's own table, which is no longer used and would have no gradient."""
     tables = [
         each.relative_attention_bias
         for _, each in attentions(model, where, None)
@@ -402,10 +400,10 @@ def _without_own_bias(model: Any, where: Where) -> None:
 
 
 def quietly(cls: Any, folder: Any, options: Mapping[str, Any]) -> Any:
-    """A model by ``from_pretrained``, whose report of unexpected keys would name those of the position models.
+    """Call ``from_pretrained`` without its report of unexpected keys, which would name those of position models.
 
     Raises:
-        StoreError: other keys are unexpected, or some are missing.
+        StoreError: other keys are unexpected, or keys are missing.
     """
     from transformers import logging as theirs
 

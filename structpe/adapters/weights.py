@@ -1,12 +1,12 @@
-"""Weights that authors published, in position models: their names and shapes.
+"""Load weights that authors have published into position models.
 
 ::
 
     state = torch.load("pytorch_model.bin", weights_only=True)
     load_authors(structpe.build("deberta", dims), state, prefix="deberta.")
 
-The name of the position model says whose names these are; :data:`AUTHORS` lists them. Only numbers of positions are
-taken. A missing one, one too many, such as that of a further layer, or another shape is an error.
+:data:`AUTHORS` lists the names of weights for each position model. Only the weights of positions are used. A missing
+weight, an additional one, such as that of another layer, or a different shape is an error.
 """
 
 from __future__ import annotations
@@ -23,24 +23,19 @@ from structpe.errors import PositionError, listed
 from structpe.positions import PositionModel
 from structpe.positions.build import check_model
 
-__all__ = [
-    "AUTHORS",
-    "Authors",
-    "State",
-    "load_authors",
-]
+__all__ = ["AUTHORS", "Authors", "TrackedState", "load_authors"]
 
 
 Edges: TypeAlias = Mapping[str, Sequence[int]]
 
 
 @dataclass
-class State:
-    """A ``state_dict`` that remembers what was taken.
+class TrackedState:
+    """A ``state_dict`` that keeps track of the used names.
 
     Attributes:
-        tensors: by name.
-        code: whose it is, for errors.
+        tensors: the tensors by name.
+        code: the name of the authors' code, for errors.
     """
 
     tensors: Mapping[str, Tensor]
@@ -48,10 +43,10 @@ class State:
     _taken: set[str] = field(default_factory=set)
 
     def take(self, *names: str) -> Tensor:
-        """The first of these names that there is.
+        """The tensor of the first name that exists.
 
         Raises:
-            PositionError: there is none.
+            PositionError: no name exists.
         """
         for name in names:
             if name in self.tensors:
@@ -62,7 +57,7 @@ class State:
         raise PositionError(f"the state has no {names[0]!r}, as {self.code} names it{hint}")
 
     def has(self, name: str) -> bool:
-        """Whether there is a name."""
+        """Whether a name exists."""
         return name in self.tensors
 
     def linear(self, ours: str, theirs: str, bias: bool = True) -> dict[str, Tensor]:
@@ -71,30 +66,30 @@ class State:
         return {f"{ours}.{kind}": self.take(f"{theirs}.{kind}") for kind in kinds}
 
     def unused(self) -> list[str]:
-        """The names that nobody took."""
+        """The names that have not been used."""
         return [name for name in self.tensors if name not in self._taken]
 
 
 @dataclass(frozen=True)
 class Authors:
-    """Whose names they are.
+    """The published code of some position models.
 
     Attributes:
-        models: position models that their numbers fit.
-        code: what they are called in errors.
-        about: finds the names that are about positions.
-        numbers: makes our ``state_dict``.
-        table: their names, and ours, for the documentation.
+        models: names of the position models.
+        code: name of the code, for errors.
+        about: matches the names of weights of positions.
+        numbers: makes the ``state_dict`` of the position model.
+        table: their names and ours, for the documentation.
     """
 
     models: tuple[str, ...]
     code: str
     about: re.Pattern[str]
-    numbers: Callable[[Any, State, Edges], dict[str, Tensor]]
+    numbers: Callable[[Any, TrackedState, Edges], dict[str, Tensor]]
     table: Mapping[str, str]
 
 
-def _t5(model: Any, state: State, _: Edges) -> dict[str, Tensor]:
+def _t5(model: Any, state: TrackedState, _: Edges) -> dict[str, Tensor]:
     stack = "encoder" if model.rows.rule.bidirectional else "decoder"
     theirs = state.take(f"{stack}.block.0.layer.0.SelfAttention.relative_attention_bias.weight")
     own = model.table.weight
@@ -102,7 +97,7 @@ def _t5(model: Any, state: State, _: Edges) -> dict[str, Tensor]:
     return {"table.weight": torch.cat([theirs, more]).expand(len(own), -1, -1)}
 
 
-def _deberta(model: Any, state: State, _: Edges) -> dict[str, Tensor]:
+def _deberta(model: Any, state: TrackedState, _: Edges) -> dict[str, Tensor]:
     found = {"table": _and_own(state.take("encoder.rel_embeddings.weight"), model.table)}
     for layer in range(model.dims.layers):
         own = f"encoder.layer.{layer}.attention.self."
@@ -115,7 +110,7 @@ def _deberta(model: Any, state: State, _: Edges) -> dict[str, Tensor]:
     return found
 
 
-def _deberta_v2(model: Any, state: State, _: Edges) -> dict[str, Tensor]:
+def _deberta_v2(model: Any, state: TrackedState, _: Edges) -> dict[str, Tensor]:
     found = {"table": _and_own(state.take("encoder.rel_embeddings.weight"), model.table)}
     if "norm.weight" in model.state_dict():
         found |= state.linear("norm", "encoder.LayerNorm")
@@ -127,7 +122,7 @@ def _deberta_v2(model: Any, state: State, _: Edges) -> dict[str, Tensor]:
     return found
 
 
-def _xl(model: Any, state: State, _: Edges) -> dict[str, Tensor]:
+def _xl(model: Any, state: TrackedState, _: Edges) -> dict[str, Tensor]:
     projected = {
         f"project.{layer}.weight": state.take(f"layers.{layer}.dec_attn.r_net.weight")
         for layer in range(model.dims.layers)
@@ -135,7 +130,7 @@ def _xl(model: Any, state: State, _: Edges) -> dict[str, Tensor]:
     return {"content": state.take("r_w_bias"), "position": state.take("r_r_bias"), **projected}
 
 
-def _graphormer(model: Any, state: State, edges: Edges) -> dict[str, Tensor]:
+def _graphormer(model: Any, state: TrackedState, edges: Edges) -> dict[str, Tensor]:
     of_pairs, of_nodes = "graph_attn_bias.", "graph_node_feature."
     far, spatial = model.spatial.distances, state.take(f"{of_pairs}spatial_pos_encoder.weight")
     if len(spatial) < far + 2:
@@ -157,7 +152,7 @@ def _graphormer(model: Any, state: State, edges: Edges) -> dict[str, Tensor]:
     return found
 
 
-def _grit(model: Any, state: State, edges: Edges) -> dict[str, Tensor]:
+def _grit(model: Any, state: TrackedState, edges: Edges) -> dict[str, Tensor]:
     found = {f"{ours}.weight": state.take(f"rrwp_{name}_encoder.fc.weight") for ours, name in _GRIT_WALKS.items()}
     if model.edges is not None:
         table = state.take("encoder.edge_encoder.encoder.weight")
@@ -170,7 +165,7 @@ def _grit(model: Any, state: State, edges: Edges) -> dict[str, Tensor]:
 _GRIT_WALKS = {"absolute": "abs", "relative": "rel"}
 
 
-def _grit_layer(model: Any, state: State, layer: int) -> dict[str, Tensor]:
+def _grit_layer(model: Any, state: TrackedState, layer: int) -> dict[str, Tensor]:
     ours, theirs, d, h = f"attentions.{layer}", f"layers.{layer}", model.dims.width, model.dims.heads
     inner = f"{theirs}.attention"
     found = state.linear(f"{ours}.query", f"{inner}.Q") | state.linear(f"{ours}.out", f"{theirs}.O_h")
@@ -193,15 +188,15 @@ def _grit_layer(model: Any, state: State, layer: int) -> dict[str, Tensor]:
 
 
 def _and_own(theirs: Tensor, own: Tensor) -> Tensor:
-    """Their rows, and those of our table that they do not have, for values that are no offsets."""
+    """Their rows, and those rows of our table that they lack, for values that are not offsets."""
     return torch.cat([theirs, own.detach()[len(theirs) :].to(theirs)])
 
 
 def _of_labels(theirs: Tensor, labels: Sequence[str], edges: Edges) -> Tensor:
-    """A row of zeros for unknown labels, then those of each label in both directions.
+    """A row of zeros for unknown labels, then the rows of each label in both directions.
 
     Raises:
-        PositionError: the rows of a label are not given, or are none.
+        PositionError: the rows of a label are not given, or do not exist.
     """
     if lacking := [label for label in labels if label not in edges]:
         raise PositionError(
@@ -295,7 +290,7 @@ AUTHORS = (
         },
     ),
 )
-"""Names of the authors' code, or of Hugging Face's, with L for the number of a layer, and ours."""
+"""Names of weights in the code of the authors or of Hugging Face, and ours; L is the number of a layer."""
 
 
 def load_authors(
@@ -304,20 +299,20 @@ def load_authors(
     edges: Mapping[str, Sequence[int]] | None = None,
     prefix: str = "",
 ) -> PositionModel:
-    """Fill a position model with weights of its authors' code, or of Hugging Face's, and return it.
+    """Load weights of the code of its authors, or of Hugging Face, into a position model, and return it.
 
-    Rows of tables for values that the authors do not have, such as those of units within one node, are filled as the
-    table of the model in :data:`AUTHORS` says.
+    Rows of tables that the authors do not have, such as those of units within one node, are filled as described in
+    :data:`AUTHORS`.
 
     Args:
-        position: of a model that ``AUTHORS`` names.
-        state: a ``state_dict``, of a whole model too.
-        edges: for ``graphormer`` and ``grit`` with labels of edges: of each label the rows of the authors' table of
-            edges whose mean it is, one for each feature of an edge.
-        prefix: what the names of the state begin with, before those of ``AUTHORS``.
+        position: a position model in ``AUTHORS``.
+        state: a ``state_dict``, which may be that of a complete model.
+        edges: for ``graphormer`` and ``grit`` with labels of edges: for each label, the rows of the authors' table of
+            edges, one for each feature of an edge, whose mean is the row of the label.
+        prefix: prefix of the names in the state.
 
     Raises:
-        PositionError: nobody's names are known for the position model, or the state has not its numbers.
+        PositionError: the position model is not in ``AUTHORS``, or the state lacks its weights.
     """
     check_model(position, "load_authors")
     authors = next((each for each in AUTHORS if position.name in each.models), None)
@@ -326,7 +321,7 @@ def load_authors(
         raise PositionError(
             f"no authors' names are known for position model {position.name!r}; known are those of {known}"
         )
-    given = State(_stripped(state, prefix), authors.code)
+    given = TrackedState(_stripped(state, prefix), authors.code)
     found = authors.numbers(position, given, {} if edges is None else edges)
     _check_used(authors, position, given)
     _check_shapes(position, found, authors)
@@ -337,10 +332,10 @@ def load_authors(
 
 
 def _stripped(state: Mapping[str, Any], prefix: str) -> dict[str, Tensor]:
-    """The tensors whose names begin with the prefix, without it.
+    """The tensors with a prefix, by their names without it.
 
     Raises:
-        PositionError: there is none.
+        PositionError: no name has the prefix.
     """
     found = {name.removeprefix(prefix): value for name, value in state.items() if name.startswith(prefix)}
     if not found:
@@ -348,7 +343,7 @@ def _stripped(state: Mapping[str, Any], prefix: str) -> dict[str, Tensor]:
     return found
 
 
-def _check_used(authors: Authors, position: PositionModel, given: State) -> None:
+def _check_used(authors: Authors, position: PositionModel, given: TrackedState) -> None:
     if left := [name for name in given.unused() if authors.about.search(name)]:
         raise PositionError(
             f"position model {position.name!r} has no place for {listed(left)} of {authors.code}; build it with as "

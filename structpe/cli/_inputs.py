@@ -1,4 +1,4 @@
-"""What commands read: structures of a file, encodings, one structure to look at, a trained model."""
+"""Arguments that several commands share: files of structures, encodings, position models, trained models."""
 
 from __future__ import annotations
 
@@ -27,30 +27,29 @@ __all__ = [
     "BY_RUN",
     "SEARCH",
     "WITH_RUN",
-    "Report",
-    "Wanted",
-    "add_arguments",
+    "InputFile",
+    "SkipReport",
     "add_encodings",
+    "add_generation",
     "add_reading",
     "check_file",
     "encodings_of",
+    "generation_inputs",
     "item_of",
     "parse_encoding",
     "parse_options",
     "parse_position",
     "parse_yaml",
-    "requested",
-    "wanted",
-    "wanted_by",
-    "wanted_for",
+    "picture_input",
 ]
 
 
 BY_RUN = "by default that of the training data, with its options"
 """The default format of files for a trained model."""
+WITH_RUN = f"by default from its suffix; with --checkpoint {BY_RUN}"
 
 FIRST, MOST = 200, 30_000
-"""Structures of the first part of a file, at least; at most if the reader reads all of the file at once."""
+"""The least number of structures in the first part of a file; the most, if the reader reads a file as a whole."""
 
 
 def add_reading(
@@ -59,13 +58,13 @@ def add_reading(
     options: str = "option of the reader",
     on_error: str = "raise",
 ) -> None:
-    """Declare ``--reader``, ``--option`` and ``--on-error``, for every command that reads structures.
+    """Declare ``--reader``, ``--option`` and ``--on-error``.
 
     Args:
         parser: the parser of the command.
-        reader: help about the default format.
-        options: help about the options.
-        on_error: help about the default of ``--on-error``.
+        reader: the default format, for the help.
+        options: the help of ``--option``.
+        on_error: the default of ``--on-error``, for the help.
     """
     add = parser.add_argument_group("reading").add_argument
     add("--reader", metavar="NAME", help=f"format of the file; {reader}")
@@ -75,8 +74,8 @@ def add_reading(
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """How to read a file.
+class InputFile:
+    """A file of structures, and how to read it.
 
     Attributes:
         path: a file or folder.
@@ -90,8 +89,27 @@ class Wanted:
     on_error: Literal["raise", "skip"] = "raise"
     options: dict[str, Any] = field(default_factory=dict)
 
+    @classmethod
+    def of(cls, path: Path, given: Namespace, run: Run[Any, Any, Any, Any] | None = None) -> InputFile:
+        """A file, read as the arguments say; for a trained model, as its training data unless arguments differ.
+
+        Raises:
+            UsageError: an option is not KEY=VALUE.
+            ConfigError: no reader is given, and the run has none.
+            ReadError: the file, reader or option does not exist.
+        """
+        from structpe.formats.reading import choose
+
+        reader, on_error, options = given.reader, given.on_error or "raise", parse_options(given.options)
+        if run is not None:
+            with located(run.folder):
+                reads = run.reads().but(reader, options, given.on_error)
+            reader, on_error, options = reads.reader, reads.on_error, dict(reads.options)
+        choose(path, reader).check(options)
+        return cls(path, reader, on_error, options)
+
     def read(self) -> Reading:
-        """Read all items. Skipped items are reported on the error stream."""
+        """Read all items, and report skipped ones on the error stream."""
         from structpe.formats import read
 
         reading = read(self.path, self.reader, self.on_error, **self.options)
@@ -100,14 +118,14 @@ class Wanted:
         return reading
 
     def structures(self, executor: Executor | None = None) -> Iterator[Structure]:
-        """Read the structures one by one. At the end, skipped items are reported on the error stream.
+        """Read the structures one by one, and report skipped items at the end.
 
         Raises:
             ReadError: an item is bad, or all are.
         """
         from structpe.formats import stream
 
-        skipped, good = Report(), 0
+        skipped, good = SkipReport(), 0
         skip = skipped.add if self.on_error == "skip" else None
         for item in stream(self.path, self.reader, skip, executor=executor, **self.options):
             good += 1
@@ -119,14 +137,14 @@ class Wanted:
             print(skipped.text(good), file=sys.stderr)
 
     def first(self) -> tuple[list[Structure], float, float]:
-        """The first structures, how many times as many there are (0 if unknown), and the seconds of reading them.
+        """The first structures, the size of the file as a multiple of them (0 if unknown), and the seconds of reading.
 
-        Bad items are passed over; whoever reads them all reports them.
+        Bad items are skipped without a report.
         """
         from structpe.formats import stream
 
         found: list[Structure] = []
-        read, count, total = 0, 0, 0  # so many bytes had been read when so many structures were complete
+        read, count, total = 0, 0, 0  # the bytes read when this number of structures was complete
         reported = 0
 
         def progress(done: int, all_: int) -> None:
@@ -144,37 +162,6 @@ class Wanted:
         return (found[:count], total / read, seconds * count / len(found)) if count and read else ([], 0.0, seconds)
 
 
-def wanted(path: Path, given: Namespace) -> Wanted:
-    """How to read a file, from the arguments.
-
-    Raises:
-        UsageError: an option is not KEY=VALUE.
-        ReadError: the file, reader or option does not exist.
-    """
-    from structpe.formats.reading import choose
-
-    options = parse_options(given.options)
-    choose(path, given.reader).check(options)
-    return Wanted(path, given.reader, given.on_error or "raise", options)
-
-
-def wanted_by(run: Run[Any, Any, Any, Any], path: Path, given: Namespace) -> Wanted:
-    """How to read a file for a trained model: as its training data, unless arguments say otherwise.
-
-    Raises:
-        UsageError: an option is not KEY=VALUE.
-        ConfigError: no reader is given, and the run has none.
-        ReadError: the file, reader or option does not exist.
-    """
-    from structpe.formats.reading import choose
-
-    options = parse_options(given.options)
-    with located(run.folder):
-        reads = run.reads().but(given.reader, options, given.on_error)
-    choose(path, reads.reader).check(reads.options)
-    return Wanted(path, reads.reader, reads.on_error, dict(reads.options))
-
-
 def check_file(given: Namespace) -> None:
     """Check the options of reading, for a command with an optional file.
 
@@ -183,14 +170,14 @@ def check_file(given: Namespace) -> None:
         ReadError: the file, reader or option does not exist.
     """
     if given.file is not None:
-        wanted(given.file, given)
+        InputFile.of(given.file, given)
     elif options := [name for name in ("reader", "options", "on_error") if getattr(given, name)]:
         name = {"options": "--option", "on_error": "--on-error"}.get(options[0], f"--{options[0]}")
         raise UsageError(f"{name} is an option of reading, and no file is given; give one, or leave {name} out")
 
 
 def parse_yaml(text: str, option: str, what: str = "it") -> Any:
-    """The plain data of a text in YAML.
+    """Parse the YAML of an option.
 
     Raises:
         UsageError: it is not YAML.
@@ -204,7 +191,7 @@ def parse_yaml(text: str, option: str, what: str = "it") -> Any:
 
 
 def parse_options(given: Sequence[str]) -> dict[str, Any]:
-    """Options by name, from KEY=VALUE on the command line, with values in YAML.
+    """Parse options of the form KEY=VALUE, with values in YAML.
 
     Raises:
         UsageError: an option is not of this form, is given twice, or is not YAML.
@@ -220,8 +207,8 @@ def parse_options(given: Sequence[str]) -> dict[str, Any]:
     return options
 
 
-class Report:
-    """The first skipped items, and their number, so that a million bad items do not fill the memory."""
+class SkipReport:
+    """The first skipped items, and the number of all: a million bad items must not fill the memory."""
 
     def __init__(self) -> None:
         self.first: list[Skipped] = []
@@ -249,14 +236,14 @@ def add_encodings(parser: ArgumentParser, required: bool = False) -> None:
 
 
 def encodings_of(given: Namespace) -> list[Encoding]:
-    """The encodings that are given, as :func:`parse_encoding` describes them."""
+    """The encodings of ``--encoding``; see :func:`parse_encoding`."""
     from structpe.positions.build import build_encoding
 
     return [build_encoding(parse_encoding(each)) for each in given.encodings]
 
 
 def parse_encoding(text: str) -> dict[str, Any]:
-    """The plain description of an encoding from its notation on the command line.
+    """Parse an encoding to its plain description.
 
     Raises:
         UsageError: it is neither a name, nor NAME:key=value,..., nor a JSON object, or gives an option twice.
@@ -275,13 +262,8 @@ def parse_encoding(text: str) -> dict[str, Any]:
     return described
 
 
-WITH_RUN = f"by default from its suffix; with --checkpoint {BY_RUN}"
-
-
-def item_of(wanted: Wanted, index: int) -> tuple[Item, Callable[[], list[Structure]]]:
-    """The item of a file by its index, and a function that reads all structures of the file.
-
-    Skipped items are not counted.
+def item_of(source: InputFile, index: int) -> tuple[Item, Callable[[], list[Structure]]]:
+    """The item of a file with an index, not counting skipped ones; and a function that reads all structures.
 
     Raises:
         UsageError: there are fewer items.
@@ -292,31 +274,31 @@ def item_of(wanted: Wanted, index: int) -> tuple[Item, Callable[[], list[Structu
     if not 0 <= index < sys.maxsize:
         raise UsageError(f"--index is {index}; structures are counted from 0, and there are fewer than {sys.maxsize}")
     count, last = 0, None
-    skip = None if wanted.on_error == "raise" else Report().add
-    items = stream(wanted.path, wanted.reader, skip, **wanted.options)
+    skip = None if source.on_error == "raise" else SkipReport().add
+    items = stream(source.path, source.reader, skip, **source.options)
     for last in islice(items, index + 1):  # noqa: B007, the last one is used
         count += 1
     if last is None or count <= index:
         found = f"has {count} structures, 0..{count - 1}" if count else "has no good structure"
-        raise UsageError(f"--index is {index}, but {wanted.path} {found}")
-    return last, lambda: wanted.read().structures
+        raise UsageError(f"--index is {index}, but {source.path} {found}")
+    return last, lambda: source.read().structures
 
 
-def wanted_for(given: Namespace, path: Path) -> Wanted:
-    """How to read the file of a picture: for the trained model of ``--checkpoint``, if there is one.
+def picture_input(given: Namespace, path: Path) -> InputFile:
+    """The file of a picture, for the trained model of ``--checkpoint`` if there is one.
 
     Raises:
-        StructPEError: see :func:`~structpe.cli._inputs.wanted` and :func:`~structpe.cli._inputs.wanted_by`.
+        StructPEError: see :meth:`InputFile.of`.
     """
     if given.checkpoint is None:
-        return wanted(path, given)
+        return InputFile.of(path, given)
     from structpe.tasks.runs import load_run
 
-    return wanted_by(load_run(given.checkpoint), path, given)
+    return InputFile.of(path, given, load_run(given.checkpoint))
 
 
 def parse_position(text: str) -> Any:
-    """The plain description of a position model from its notation on the command line: a name, or YAML.
+    """Parse a position model, a name or YAML, to its plain description.
 
     Raises:
         UsageError: it is not YAML.
@@ -325,11 +307,11 @@ def parse_position(text: str) -> Any:
 
 
 SEARCH = ("beam", "length_penalty", "longest")
-"""The fields of ``SearchConfig``, which are options."""
+"""The fields of ``SearchConfig``, each an option."""
 
 
-def add_arguments(parser: ArgumentParser) -> None:
-    """Declare run, file, options of reading, and each field of the search."""
+def add_generation(parser: ArgumentParser) -> None:
+    """Declare the arguments of ``generate`` and ``evaluate``: run, file, options of reading and of the search."""
     parser.add_argument("run", metavar="RUN", type=path_of, help="folder of a trained model")
     parser.add_argument("file", metavar="FILE", type=path_of, help="file or folder with structures")
     add_reading(parser, BY_RUN, on_error="as in training")
@@ -340,8 +322,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     search.add_argument("--longest", metavar="N", type=int, help="largest length of a text, in units")
 
 
-def requested(given: Namespace) -> tuple[list[Item], SearchConfig]:
-    """The items and the search options: those of the run, unless arguments override them."""
+def generation_inputs(given: Namespace) -> tuple[list[Item], SearchConfig]:
+    """The items of ``FILE``, and the search of the run with the given options."""
     import torch
 
     from structpe.nn.search import SearchConfig
@@ -356,5 +338,5 @@ def requested(given: Namespace) -> tuple[list[Item], SearchConfig]:
             raise UsageError(
                 "--length-penalty has no effect on greedy search, which keeps one text; give --beam 2 or more"
             )
-        asked["length_penalty"] = SearchConfig.length_penalty  # that of the run has no effect either
-    return list(wanted_by(run, given.file, given).read().items), replace(run.config.search, **asked)
+        asked["length_penalty"] = SearchConfig.length_penalty  # the run's own has no effect either
+    return list(InputFile.of(given.file, given, run).read().items), replace(run.config.search, **asked)

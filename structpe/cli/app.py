@@ -1,4 +1,4 @@
-"""``structpe app``: the app that shows structures, in a browser."""
+"""``structpe app``: look at structures in a browser."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class App(Command, name="app"):
 
 
 def _marimo(words: list[str]) -> None:
-    """Run marimo with these words, in a process of its own."""
+    """Run marimo with these arguments, in a separate process."""
     from structpe.system.workers import ends_with_its_parent
 
     ends_with_its_parent()
@@ -66,7 +66,7 @@ def _marimo(words: list[str]) -> None:
 
 
 def _words(given: Namespace) -> list[str]:
-    """The words after ``marimo``."""
+    """The arguments of ``marimo``."""
     notebook = Path(__file__).parents[1] / "pictures" / "app.py"
     words = ["run", str(notebook), "--host", "127.0.0.1"]
     words += [] if given.port is None else ["--port", str(given.port)]

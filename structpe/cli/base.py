@@ -1,23 +1,21 @@
-"""A command is a word after ``structpe``, with its arguments and its function; what commands share.
+"""The base class of commands, and functions that they share.
 
-Help must be fast. So the module of a command imports the standard library only, and everything else when it runs.
+Help must be fast: the module of a command imports little but the standard library, and the rest when it runs.
 """
 
 from __future__ import annotations
 
 import re
 import sys
-import time
 from abc import ABC, abstractmethod
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import ClassVar
 
 from structpe.errors import StructPEError
 from structpe.registry import Registered, Registry
-from structpe.system.printing import escaping, printable, unescaped
+from structpe.system.printing import printable, unescaped
 
 __all__ = [
     "COMMANDS",
@@ -29,7 +27,6 @@ __all__ = [
     "check_picture",
     "path_of",
     "print_table",
-    "progress_bar",
     "refuse_idle",
     "seed_of",
 ]
@@ -66,64 +63,9 @@ def print_table(
     console = Console(markup=False, highlight=False, emoji=False)
     # A terminal that is still too narrow breaks the lines itself; rich would cut cells.
     console.width = max(console.width, sum(widths) + 2 * len(widths)) if console.is_terminal else 10_000
-    with console.capture() as captured:  # printed by Python, so that a broken pipe raises the usual error
+    with console.capture() as captured:  # Python prints it: a broken pipe then raises the usual error
         console.print(table)
     print("\n".join(line.rstrip() for line in captured.get().split("\n")).rstrip("\n"), file=unescaped(sys.stdout))
-
-
-SECONDS = 10.0
-"""Seconds between two lines, and before the first; shorter work prints no line."""
-
-
-@contextmanager
-def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar or lines on the error stream, as a function of the numbers of finished and of all items."""
-    if not sys.stderr.isatty():
-        yield Lines(what)
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    # rich replaces both streams meanwhile; output is escaped before it is printed.
-    with Progress(console=Console(stderr=True), transient=True) as bar, escaping():
-        task = bar.add_task(what, total=None)
-
-        def report(done: int, total: int) -> None:
-            bar.update(task, completed=done, total=total)
-
-        yield report
-
-
-class Lines:
-    """Lines such as ``writing: 320 of 971, about 3 min left``, one every ten seconds.
-
-    Args:
-        what: the name of the work.
-    """
-
-    def __init__(self, what: str) -> None:
-        self.what = what
-        self._began = self._said = time.monotonic()
-        self._first: tuple[float, int, int] | None = None
-
-    def __call__(self, done: int, total: int) -> None:
-        now = time.monotonic()
-        if self._first is None or done < self._first[1] or total != self._first[2]:  # another file
-            self._first = now, done, total
-        if now - self._said < SECONDS:
-            return
-        self._said = now
-        print(f"{self.what}: {done:,}{self._rest(done, total, now)}", file=sys.stderr, flush=True)
-
-    def _rest(self, done: int, total: int, now: float) -> str:
-        """The total, and an estimate of the remaining time from the pace since the first call."""
-        assert self._first is not None
-        since, before, _ = self._first
-        if not total:
-            return ""
-        seconds = (now - since) / max(1, done - before) * max(0, total - done)
-        left = f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
-        return f" of {total:,}" + (f", about {left} left" if done > before else "")
 
 
 class UsageError(StructPEError):
@@ -131,7 +73,7 @@ class UsageError(StructPEError):
 
 
 def check_counts(**counts: int | None) -> None:
-    """Check numbers of processes or threads, by the name of their argument; None is not given.
+    """Check numbers of processes or threads, by argument; None if not given.
 
     Raises:
         UsageError: a number is less than 1, or there are too many.
@@ -146,15 +88,15 @@ def check_counts(**counts: int | None) -> None:
 
 
 def refuse_idle(given: Namespace, why: str, *options: str) -> None:
-    """Check that options which cannot act are not given.
+    """Check that options without effect are not given.
 
     Args:
         given: the arguments; ``given.named`` holds the options on the command line.
-        why: for the error, when they cannot, such as ``with --table``.
+        why: when the options have no effect, for the error, such as ``with --table``.
         options: such as ``--jobs``.
 
     Raises:
-        UsageError: one is given.
+        UsageError: an option is given.
     """
     if idle := [option for option in options if option in given.named]:
         raise UsageError(f"{idle[0]} has no effect {why}; leave it out")
@@ -165,7 +107,7 @@ COMMANDS: Registry[type[Command]] = Registry("structpe.cli", "command", UsageErr
 
 
 class Command(Registered, ABC):
-    """One command; its docstring is its help, the first line also the help in the list of commands."""
+    """Base class of commands. The docstring is the help; its first line is also shown in the list of commands."""
 
     registry = COMMANDS
     example: ClassVar[str]
@@ -193,7 +135,7 @@ def add_only(parser: ArgumentParser) -> None:
 
 
 def as_overrides(words: Sequence[str]) -> list[str]:
-    """``--key value`` and ``--key=value`` as ``key=value``.
+    """Convert ``--key value`` and ``--key=value`` to ``key=value``.
 
     Raises:
         UsageError: a word is neither key nor value, or a key is given twice.
@@ -217,10 +159,10 @@ def as_overrides(words: Sequence[str]) -> list[str]:
 
 
 def path_of(text: str) -> Path:
-    """A path, for ``type=`` of an argument.
+    """Parse a path, for ``type=`` of an argument.
 
     Raises:
-        ArgumentTypeError: it is empty, which is the current folder in Python; or ``-``, which is not supported.
+        ArgumentTypeError: it is empty, which Python takes for the current folder, or ``-``, which is not supported.
     """
     if not text.strip():
         raise ArgumentTypeError("the path is empty; give a file or folder, '.' for the current one")
@@ -230,10 +172,10 @@ def path_of(text: str) -> Path:
 
 
 def seed_of(text: str) -> int:
-    """A seed, for ``type=`` of an argument.
+    """Parse a seed, for ``type=`` of an argument.
 
     Raises:
-        ArgumentTypeError: it is not a whole number that PyTorch accepts.
+        ArgumentTypeError: it is not an integer that PyTorch accepts.
     """
     try:
         seed = int(text)
@@ -245,10 +187,10 @@ def seed_of(text: str) -> int:
 
 
 def check_picture(out: Path, suffixes: str) -> None:
-    """Check the name of a picture to be written.
+    """Check the output file of a picture.
 
     Raises:
-        UsageError: it ends in none of the suffixes, or is a folder.
+        UsageError: it has none of the suffixes, or is a folder.
     """
     if out.suffix.lower() not in re.findall(r"\.\w+", suffixes):
         raise UsageError(f"--out {out} has no known suffix; give a name that ends in {suffixes}")

@@ -1,4 +1,4 @@
-"""``structpe convert``: from one file format to another."""
+"""``structpe convert``: convert a file to another format."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import sys
 from argparse import Action, ArgumentParser, Namespace
 from typing import Any
 
-from structpe.cli._inputs import Report, add_reading, parse_options
-from structpe.cli.base import Command, UsageError, path_of, print_table, progress_bar
+from structpe.cli._inputs import SkipReport, add_reading, parse_options
+from structpe.cli.base import Command, UsageError, path_of, print_table
 from structpe.system.printing import printable
+from structpe.system.progress import progress_bar
 
 __all__ = ["Convert"]
 
@@ -16,9 +17,9 @@ __all__ = ["Convert"]
 class Convert(Command, name="convert"):
     """Convert the structures of a file to another format.
 
-    Items are read and written one by one, so that files may be larger than the memory. OUT is written atomically: if
-    nothing can be written, an existing file is unchanged. Items that cannot be read, or not be written in the other
-    format, raise an error; --on-error skip skips them and reports them.
+    Items are read and written one by one, so files may be larger than the memory. OUT is written atomically: if writing
+    fails, an existing file is unchanged. An item that cannot be read, or cannot be written in the other format, raises
+    an error; --on-error skip skips and reports such items.
     """
 
     example = (
@@ -49,7 +50,7 @@ class Convert(Command, name="convert"):
         writing = {name: value for name, value in options.items() if name in writer.options}
         if unknown := [name for name in options if name not in reading and name not in writing]:
             raise _unknown(unknown[0], reader, writer)
-        skipped = Report()
+        skipped = SkipReport()
         skip = skipped.add if given.on_error == "skip" else None
         count = 0
         try:
@@ -63,7 +64,7 @@ class Convert(Command, name="convert"):
 
 
 class _Formats(Action):
-    """Prints the formats of both registries, also those that a user has added, and exits."""
+    """Print the formats of both registries, including those of users, and exit."""
 
     def __call__(self, parser: ArgumentParser, *_: Any) -> None:
         from structpe.formats import READERS, WRITERS

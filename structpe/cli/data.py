@@ -11,27 +11,28 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
 
-from structpe.cli.base import Command, UsageError, path_of, print_table, progress_bar, refuse_idle
+from structpe.cli.base import Command, UsageError, path_of, print_table, refuse_idle
 from structpe.errors import StructPEError
+from structpe.system.progress import progress_bar
 
 __all__ = ["Data"]
 
 DO = ("list", "show", "get", "verify")
 FEW, MANY = 10, 25
-"""How many files of a set are shown without ``--all``, since a set may have hundreds."""
+"""Number of files shown without ``--all``; a set may have hundreds."""
 
 
 class Data(Command, name="data"):
     """List, get and verify data sets.
 
-    list            all sets that have a card; with --kind those of a kind
+    list            all sets that have a card, or those of one --kind
     show NAME       the card of a set: citation, licence, addresses of its files, splits
     get NAME        fetch a set, or use a local copy with --from; resumes after an interruption
     verify NAME     compare each file with its card, or with the first download; FOLDER is the folder of the set. A file
-                    that was never fetched is not wrong; a file that has disappeared is missing
+                    that was never fetched is not an error; a file that has disappeared is
 
-    Each set has a folder, in the folder of --to, or in $STRUCTPE_DATA, or in the cache folder of the system. Files
-    without a known checksum are trusted on first use, and the command says so.
+    Each set has a folder below --to, $STRUCTPE_DATA, or the cache folder of the system. Files without a known checksum
+    are trusted on first use, and the command says so.
     """
 
     example = (
@@ -142,7 +143,7 @@ def _get(given: Namespace) -> None:
 
 
 class _FewLines:
-    """The first few lines of output, and the number of the others."""
+    """Prints the first few lines, and the number of the others."""
 
     def __init__(self, all: bool) -> None:
         self.all, self.count = all, 0
@@ -181,7 +182,7 @@ def _verify(given: Namespace) -> None:
 
 
 def _print_states(states: list[tuple[str, Any]], all: bool) -> None:
-    """A row for each state, except for many equal ones; then the number of each kind."""
+    """Print a row for each state, but only the first of many equal ones; then the number of each kind."""
     counts = Counter(state.word for _, state in states)
     seen: Counter[str] = Counter()
     rows = []
@@ -203,7 +204,7 @@ def _names(names: Sequence[str], all: bool) -> str:
 
 @contextmanager
 def _course(what: str) -> Iterator[Callable[[str], Callable[[int, int | None], object]]]:
-    """A bar for all files, with the name of the current one."""
+    """A progress bar for :class:`structpe.datasets.Hooks`, which announce the name of each file."""
     with progress_bar(what) as advance:
         yield lambda name: lambda done, total: advance(done, total or 0)
 

@@ -1,4 +1,4 @@
-"""``structpe demo``: positions, a prediction and texts from the samples that structpe ships, in less than a minute."""
+"""``structpe demo``: positions, a prediction and texts from the samples of structpe, in less than a minute."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ __all__ = ["Demo"]
 
 
 class Demo(Command, name="demo"):
-    """Show what structpe does, on samples that are part of it.
+    """Show what structpe does, on its own samples.
 
-    First the positions of the words of a parsed sentence. Then two small models learn how far apart two marked
-    nodes of a tree are, one without positions and one with distances. Then, if 'structpe[train]' is installed, a model
-    learns to write sentences for sets of facts, and writes some for facts that it has not seen. All of it takes less
-    than a minute on one core.
+    The demo prints the positions of the words of a parsed sentence. Then two small models learn the distance of two
+    marked nodes of a tree, one without positions and one with distances. Finally, if 'structpe[train]' is installed, a
+    model learns to write sentences for sets of facts, and writes some for new facts. This takes less than a minute on
+    one core.
     """
 
     example = "structpe demo --steps 50\nstructpe demo --out runs/demo  # keeps the model that writes"
@@ -42,7 +42,7 @@ class Demo(Command, name="demo"):
 
 
 def _positions() -> None:
-    """A sentence, its parse, and where its words are."""
+    """Print a sentence, its parse, and the positions of its words."""
     from structpe.tasks.demo import SENTENCE, positions
 
     print("1. Where the words of a sentence are in its parse\n")
@@ -51,7 +51,7 @@ def _positions() -> None:
 
 
 def _prediction(steps: int) -> None:
-    """Errors of two models."""
+    """Print the errors of two models."""
     from structpe.tasks.demo import error_after
 
     print(f"2. How far apart are two marked nodes of a tree? Mean error after {steps} steps, new trees\n")
@@ -64,7 +64,7 @@ def _prediction(steps: int) -> None:
 
 
 def _texts(steps: int, out: Path) -> None:
-    """Texts and references."""
+    """Print texts and their references."""
     from textwrap import fill
 
     from structpe.tasks.demo import written

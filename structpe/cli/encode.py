@@ -7,9 +7,10 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from structpe.cli._inputs import Wanted, add_encodings, add_reading, encodings_of, wanted
-from structpe.cli.base import Command, check_counts, path_of, progress_bar, refuse_idle
+from structpe.cli._inputs import InputFile, add_encodings, add_reading, encodings_of
+from structpe.cli.base import Command, check_counts, path_of, refuse_idle
 from structpe.system.printing import printable
+from structpe.system.progress import progress_bar
 
 if TYPE_CHECKING:
     from structpe.encodings.base import Encoding
@@ -19,7 +20,7 @@ __all__ = ["Encode"]
 
 
 SHORT = 5.0
-"""Seconds of work that is not announced."""
+"""Shorter work, in seconds, is not announced."""
 
 
 class Encode(Command, name="encode"):
@@ -27,9 +28,9 @@ class Encode(Command, name="encode"):
 
     An encoding is a name, a name with options (NAME:key=value,key=value), or a JSON object with "name" and options. An
     encoding that needs a vocabulary, such as labels, learns it from this file, which then has to fit into memory; all
-    other encodings read it bit by bit. After an interruption, the same command resumes; if another process encodes into
-    the same folder, it waits. Before long work, it says how long it will take and how much it will write, by the first
-    part of the file. The result does not depend on the number of processes.
+    other encodings read the file piece by piece. After an interruption, the same command resumes; if another process
+    encodes into the same folder, it waits. Before long work, it estimates the time and the size of the output from the
+    first part of the file. The result does not depend on the number of processes.
     """
 
     example = (
@@ -64,7 +65,7 @@ class Encode(Command, name="encode"):
         check_counts(jobs=given.jobs)
         if given.scheduler is not None:
             refuse_idle(given, "with --scheduler, whose cluster has its own workers", "--jobs")
-        encodings, source, form = encodings_of(given), wanted(given.file, given), _form(given.graph)
+        encodings, source, form = encodings_of(given), InputFile.of(given.file, given), _form(given.graph)
         with workers(given.jobs, given.scheduler) as executor, progress_bar("encoding") as report:
             structures: Iterable[Structure] = map(form, source.structures(executor))
             if any(encoding.learns for encoding in encodings):
@@ -76,8 +77,8 @@ class Encode(Command, name="encode"):
         print(printable(f"{given.out}: {len(store)} structures, encoded by {names}"))
 
 
-def _forecast(source: Wanted, form: Callable[[Any], Any], encodings: Sequence[Encoding], jobs: int) -> int:
-    """Say how long it will take, if it is long, from the first part of the file; about how many structures it has."""
+def _forecast(source: InputFile, form: Callable[[Any], Any], encodings: Sequence[Encoding], jobs: int) -> int:
+    """Estimate the number of structures from the first part of the file, and announce long work."""
     from structpe.data.forecast import forecast
 
     first, times, seconds = source.first()

@@ -6,8 +6,9 @@ import json
 from argparse import ArgumentParser, Namespace
 from dataclasses import asdict
 
-from structpe.cli._inputs import add_arguments, requested
-from structpe.cli.base import Command, progress_bar
+from structpe.cli._inputs import add_generation, generation_inputs
+from structpe.cli.base import Command
+from structpe.system.progress import progress_bar
 
 __all__ = ["Evaluate"]
 
@@ -15,8 +16,8 @@ __all__ = ["Evaluate"]
 class Evaluate(Command, name="evaluate"):
     """Score the texts that a trained model generates for the structures of a file.
 
-    The texts are compared with those in the file. Metrics are printed with the signature of sacrebleu, which is needed
-    to compare them with others.
+    The texts are compared with those in the file. Metrics are printed with their sacrebleu signatures; compare only
+    scores with the same signature.
     """
 
     example = (
@@ -25,13 +26,13 @@ class Evaluate(Command, name="evaluate"):
     )
 
     def arguments(self, parser: ArgumentParser) -> None:
-        add_arguments(parser)
+        add_generation(parser)
         parser.add_argument("--json", action="store_true", help="print the metrics as one JSON object")
 
     def run(self, given: Namespace) -> None:
-        from structpe.tasks.runs.text import evaluate
+        from structpe.tasks.runs import load
 
-        items, search = requested(given)
+        items, search = generation_inputs(given)
         with progress_bar("writing") as progress:
-            scores, texts = evaluate(given.run, items, search, given.device, progress)
+            scores, texts = load(given.run, given.device).evaluate(items, search, progress=progress)
         print(json.dumps({"items": len(texts), **asdict(scores)}, indent=2) if given.json else scores)

@@ -30,8 +30,8 @@ class Explain(Command, name="explain"):
         add_only(parser)
 
     def run(self, given: Namespace) -> None:
-        from structpe.tasks.explaining import described, explain
+        from structpe.tasks.explaining import explain, summary
 
         found = explain(given.config, as_overrides(given.overrides), given.only)
-        for name, served in found.items():
-            print(printable("\n".join([name, *described(served)])))
+        for name, layers in found.items():
+            print(printable("\n".join([name, *summary(layers)])))

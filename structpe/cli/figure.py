@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Any
 
-from structpe.cli._inputs import WITH_RUN, add_reading, check_file, item_of, parse_position, wanted_for
+from structpe.cli._inputs import WITH_RUN, add_reading, check_file, item_of, parse_position, picture_input
 from structpe.cli.base import Command, UsageError, check_picture, path_of, refuse_idle, seed_of
 from structpe.system.printing import printable
 
@@ -23,9 +23,9 @@ class Figure(Command, name="figure"):
     of two segments, the second of which begins in the middle. similarity (figure 5): the cosines of the vectors added
     to the input.
 
-    Models have random parameters, which shows what they can express, or are trained ones of --checkpoint, which need a
-    structure of --file. The others use this structure or a sequence. --position may be given several times for rank and
-    similarity; in YAML, a list is a sum.
+    Models have random parameters, which show what they can express, and read a sequence or a structure of --file. A
+    trained model of --checkpoint needs --file. --position may be given several times for rank and similarity; in YAML,
+    a list is a sum.
     """
 
     example = (
@@ -87,7 +87,7 @@ def _setting(given: Namespace) -> Any:
     from structpe.pictures.setting import Setting
     from structpe.positions import Dims
 
-    structure = None if given.file is None else item_of(wanted_for(given, given.file), given.index)[0].structure
+    structure = None if given.file is None else item_of(picture_input(given, given.file), given.index)[0].structure
     return Setting(Dims(given.width, given.heads, 1), given.length, float(given.content), given.seed, structure)
 
 
@@ -136,7 +136,7 @@ def _trained(given: Namespace) -> Any:
     from structpe.pictures import load, pattern, rank, similarity
     from structpe.pictures.head_patterns import refuse_own_attention
 
-    item, _ = item_of(wanted_for(given, given.file), given.index)
+    item, _ = item_of(picture_input(given, given.file), given.index)
     run = load(given.checkpoint, item, "own" if given.content else "same")
     title = f"{run.name}: {run.content}"
     if given.figure == "similarity":

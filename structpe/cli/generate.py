@@ -10,8 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
-from structpe.cli._inputs import add_arguments, requested
-from structpe.cli.base import Command, UsageError, path_of, progress_bar
+from structpe.cli._inputs import add_generation, generation_inputs
+from structpe.cli.base import Command, UsageError, path_of
+from structpe.system.progress import progress_bar
 
 __all__ = ["Generate"]
 
@@ -29,25 +30,26 @@ class Generate(Command, name="generate"):
     )
 
     def arguments(self, parser: ArgumentParser) -> None:
-        add_arguments(parser)
+        add_generation(parser)
         parser.add_argument("--out", metavar="FILE", type=path_of, help="where to write; standard output by default")
         parser.add_argument("--json", action="store_true", help="one JSON object per line: id, text, references")
 
     def run(self, given: Namespace) -> None:
-        from structpe.tasks.runs.text import generate
+        from structpe.tasks.runs import load
 
         if given.out is not None and given.out.is_dir():
             raise UsageError(f"--out {given.out} is a folder; give a file")
-        items, search = requested(given)
+        items, search = generation_inputs(given)
         with progress_bar("writing") as progress, _output(given.out) as out:
-            for each in generate(given.run, items, search, device=given.device, progress=progress):
+            generator = load(given.run, given.device)
+            for each in generator.generate(items, search, progress=progress):
                 whole = {"id": each.id, "text": each.text, "references": list(each.references)}
                 print(json.dumps(whole, ensure_ascii=False) if given.json else " ".join(each.text.split()), file=out)
 
 
 @contextmanager
 def _output(path: Path | None) -> Iterator[TextIO]:
-    """A file that is written atomically, or standard output."""
+    """The output: a file that is written atomically, or standard output."""
     if path is None:
         yield sys.stdout
         return

@@ -1,7 +1,7 @@
-"""The entry of the command line: finds the command, runs it, and turns every error into one clear message.
+"""The entry point of the command line: find the command, run it, and turn every error into one clear message.
 
-Exit codes: 0 done; 1 the command cannot be carried out; 2 the command line or the configuration is invalid; 130
-interrupted; 129 and 143 ended by SIGHUP and SIGTERM; 141 the reader of the output has closed it.
+Exit codes: 0 done; 1 the command failed; 2 the command line or the configuration is invalid; 130 interrupted; 129 and
+143 ended by SIGHUP and SIGTERM; 141 the reader of the output has closed it.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def _run(argv: list[str]) -> None:
 
 
 def _named(argv: Sequence[str], parser: ArgumentParser) -> frozenset[str]:
-    """The options that are given.
+    """The options on the command line.
 
     Raises:
         UsageError: an option that takes one value is given twice.

@@ -1,4 +1,4 @@
-"""``structpe parse``: from sentences to tree positions, and training of a parser."""
+"""``structpe parse``: parse sentences to tree positions, and train a parser."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from structpe.cli.base import Command, UsageError, path_of, print_table, progress_bar, refuse_idle, seed_of
+from structpe.cli.base import Command, UsageError, path_of, print_table, refuse_idle, seed_of
 from structpe.errors import ReadError, located
 from structpe.system.printing import printable
+from structpe.system.progress import progress_bar
 
 if TYPE_CHECKING:
     from structpe.parsing import Options, Parsed, Progress
@@ -24,22 +25,22 @@ WIDEST = 25
 SCORES = {"LAS": "dep_las", "UAS": "dep_uas", "UPOS": "pos_acc", "XPOS": "tag_acc"}
 """spaCy's names of the scores."""
 FEW = 0.95
-"""The percentage of scored words that should be found in their text, if the language is right."""
+"""The fraction of scored words that should be found in their text, if the language is right."""
 FOREIGN = "only {:.1f} % of words are words of spaCy's tokenizer too; is --language right?"
 JOBS: dict[str, tuple[str, ...]] = {
     "parse": ("text", "file", "model", "tokenizer", "expand", "binary", "format", "out"),
     "--train": ("train", "dev", "out", "steps", "seed", "language"),
     "--evaluate": ("evaluate", "model"),
 }
-"""Which options may be combined."""
+"""The options of each job."""
 
 
 class Parse(Command, name="parse"):
     """Parse sentences, and show the positions of their words and subwords in the tree.
 
-    For each word: absolute SPR, its depth; relative SPR to every other word; TPE, the index of the word among its
-    siblings, that of its head, and so on up to the root (branches). With a tokenizer also for each subword. The table
-    is shortened, tsv and json are complete; conllu has words only.
+    For each word, or each subword with a tokenizer, the output has absolute SPR, its depth; relative SPR to every other
+    word; and TPE, the index of the word among its siblings, then that of its head, and so on up to the root (branches).
+    The table is shortened, tsv and json are complete; conllu has words only.
 
     The parser is a pipeline of spaCy. --train trains one on trees in CoNLL-U; after an interruption, the same command
     resumes. Tags are those of Universal Dependencies (upos) and of the treebank (xpos), each if the trees have them.
@@ -112,7 +113,6 @@ def _parse(given: Namespace) -> None:
 
 
 def _paragraphs(file: Path) -> Iterator[str]:
-
     from structpe.formats.text import blocks
 
     with located(file):
@@ -121,7 +121,7 @@ def _paragraphs(file: Path) -> Iterator[str]:
 
 
 def _nonempty(sentences: Iterator[Parsed]) -> Iterator[Parsed]:
-    """Yield the sentences, and report losses of the tokenizer at the end. An input without a sentence is an error."""
+    """Yield the sentences, and report losses of the tokenizer at the end; raise an error without a sentence."""
     count, lossy = 0, 0
     for parsed in sentences:
         count += 1

@@ -1,4 +1,4 @@
-"""``structpe positions``: the registry as Table 1 of the survey, and filters for its rows."""
+"""``structpe positions``: the position models as Table 1 of the survey, with filters; and the encodings."""
 
 from __future__ import annotations
 
@@ -18,25 +18,15 @@ if TYPE_CHECKING:
     from structpe.encodings import Encoding
     from structpe.positions import Cells, Dims, Spec
 
-__all__ = [
-    "STRUCTURES",
-    "SURVEY",
-    "Row",
-    "about",
-    "add_filters",
-    "chosen",
-    "formula",
-    "found",
-    "refuse_filters",
-]
+__all__ = ["STRUCTURES", "SURVEY", "ModelRow", "about", "add_filters", "chosen", "formula", "found", "refuse_filters"]
 
 
 ROLE = re.compile(r":\w+:`~?([^`]*)`")
-"""A cross-reference of the docs, :class:`Name`; a terminal shows the name."""
+"""A cross-reference of the docs, :class:`Name`; only the name is printed."""
 
 
 class Shown(Protocol):
-    """The part of a row that filters and sorting use."""
+    """The attributes of a row that filters and sorting use."""
 
     @property
     def name(self) -> str:
@@ -81,14 +71,14 @@ def add_filters(parser: ArgumentParser) -> None:
 
 
 def chosen(given: Namespace, measured: Callable[[str], T]) -> list[T]:
-    """The rows that pass the filters. Models are built only if they pass the filters of their class.
+    """The rows that pass the filters. A model is built only if its claims pass.
 
     Args:
         given: the arguments.
-        measured: name -> row.
+        measured: builds a model by its name, and returns its row.
 
     Raises:
-        StructPEError: no row passes; with ``--json``, the list is empty instead.
+        StructPEError: no row passes; with ``--json`` the list is empty instead.
     """
     from structpe.positions import MODELS
 
@@ -101,7 +91,7 @@ def chosen(given: Namespace, measured: Callable[[str], T]) -> list[T]:
 
 
 def refuse_filters(given: Namespace) -> None:
-    """Check that no filter is given, since filters are for position models.
+    """Check that no filter of position models is given.
 
     Raises:
         UsageError: a filter is given.
@@ -117,12 +107,12 @@ def found(words: Sequence[str], *texts: str) -> bool:
 
 
 def about(cls: type) -> str:
-    """The title of a position model or an encoding: the first paragraph of its docstring, on one line."""
+    """The title of a position model or an encoding, the first paragraph of its docstring, on one line."""
     return _paragraph(cls, 0).rstrip(".")
 
 
 def formula(cls: type) -> str:
-    """The formula of a position model or an encoding: the second paragraph of its docstring, on one line."""
+    """The formula of a position model or an encoding, the second paragraph of its docstring, on one line."""
     return _paragraph(cls, 1)
 
 
@@ -132,7 +122,7 @@ def _paragraph(cls: type, number: int) -> str:
 
 
 def _passes(spec: Spec | None, given: Namespace) -> bool:
-    """Whether the claims of a model pass the filters; a model without claims passes if there are no filters."""
+    """Whether the claims of a model pass the filters; without claims it passes only without filters."""
     had: dict[str, Any] = dict.fromkeys((*CHOICES, *CLAIMS))
     if spec is not None:
         had = {name: getattr(spec.cells, name) for name in ("reference", "injection", *CLAIMS)}
@@ -166,7 +156,7 @@ def _nothing(given: Namespace, names: Sequence[str]) -> str:
 
 
 SURVEY = {"t": 512, "n": 30_000, "D_max": 8, "K": 5, "dr": 64, "t1": 16}
-"""Sizes that only the survey's formulas need."""
+"""Sizes for the survey's formulas."""
 
 
 class Positions(Command, name="positions"):
@@ -207,7 +197,7 @@ class Positions(Command, name="positions"):
         from structpe.positions import MODELS, Dims
 
         dims = Dims(given.width, given.heads, given.layers)
-        kept = chosen(given, lambda name: Row.measured(name, dims))
+        kept = chosen(given, lambda name: ModelRow.measured(name, dims))
         if given.json:
             print(json.dumps([row.plain() for row in kept], indent=2, ensure_ascii=False))
             return
@@ -217,7 +207,7 @@ class Positions(Command, name="positions"):
 
 
 @dataclass(frozen=True)
-class Row:
+class ModelRow:
     """A position model: its row of Table 1, and its number of parameters.
 
     Attributes:
@@ -230,7 +220,7 @@ class Row:
         decodes: whether a decoder can use it; None if it cannot be built.
         about: its title, the first paragraph of its docstring.
         formula: the second paragraph of its docstring.
-        options: its options with their defaults, as :func:`structpe.build` takes them; null for those that have none.
+        options: its options with their defaults, as :func:`structpe.build` takes them; null without a default.
     """
 
     name: str
@@ -245,7 +235,7 @@ class Row:
     options: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def measured(cls, name: str, dims: Dims) -> Row:
+    def measured(cls, name: str, dims: Dims) -> ModelRow:
         """The row of a model with its default options, built for these sizes."""
         from structpe.errors import PositionError
         from structpe.plain.typed import options_of
@@ -313,7 +303,7 @@ def _marks(cells: Cells) -> list[str]:
     return [cells.reference, cells.injection, *("y" if flag else "n" for flag in flags)]
 
 
-def _show_models(rows: list[Row], dims: Dims, notes: bool) -> None:
+def _show_models(rows: list[ModelRow], dims: Dims, notes: bool) -> None:
     count = f"d={dims.width} h={dims.heads} l={dims.layers}"
     header = ["structure", "model", "Ref", "Inj", "L", "Rec", "U", "#Param", count, "survey's #Param"]
     print_table(header, [row.cells() for row in rows], numeric=[count], long=["#Param", "survey's #Param"])

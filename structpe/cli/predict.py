@@ -6,21 +6,22 @@ import sys
 from argparse import ArgumentParser, Namespace
 from itertools import islice
 
-from structpe.cli._inputs import BY_RUN, Report, add_reading, wanted_by
-from structpe.cli.base import Command, UsageError, path_of, progress_bar
+from structpe.cli._inputs import BY_RUN, InputFile, SkipReport, add_reading
+from structpe.cli.base import Command, UsageError, path_of
+from structpe.system.progress import progress_bar
 
 __all__ = ["Predict"]
 
 WINDOW = 4096
-"""Graphs that are in memory at once."""
+"""Number of graphs in memory at once."""
 
 
 class Predict(Command, name="predict"):
     """Predict the graphs of a file, or each of their nodes, with a trained model of graphs.
 
-    The output is a table with a row per graph, in the order of the file: its id, and what is predicted of it. A
-    regression gives numbers, labels have their probabilities, classes the likeliest class and all probabilities. A
-    model of nodes gives a row per node.
+    The output is a table with one row per graph, in the order of the file: its id and its predictions. A regression has
+    numbers, labels have probabilities, classes have the most likely class and all probabilities. A model of nodes has
+    one row per node.
     """
 
     example = (
@@ -48,8 +49,8 @@ class Predict(Command, name="predict"):
         predictor = load(given.run, given.device)
         if not isinstance(predictor, Predictor):
             raise UsageError(f"{given.run} holds a model that writes texts; use 'structpe generate'")
-        source = wanted_by(load_run(given.run), given.file, given)
-        skipped, count = Report(), 0
+        source = InputFile.of(given.file, given, load_run(given.run))
+        skipped, count = SkipReport(), 0
         skip = skipped.add if source.on_error == "skip" else None
         with progress_bar("predicting") as progress, table_writer(given.out) as write:
             items = stream(source.path, source.reader, skip, progress, **source.options)

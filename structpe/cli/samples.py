@@ -1,4 +1,4 @@
-"""``structpe samples``: the files that the pages of the documentation read."""
+"""``structpe samples``: write the files that the documentation reads."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ __all__ = ["Samples"]
 class Samples(Command, name="samples"):
     """Write the samples and the example configurations into a folder.
 
-    The pages of the documentation read files in 'datasets' and 'examples'. These folders are written, so that what the
-    pages show runs where the current folder is FOLDER.
+    The documentation reads files in 'datasets' and 'examples'. This command writes these folders into FOLDER, from
+    which the examples of the documentation can then be run.
     """
 
     example = "structpe samples first-steps"

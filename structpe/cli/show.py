@@ -6,7 +6,15 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Any
 
-from structpe.cli._inputs import WITH_RUN, add_encodings, add_reading, encodings_of, item_of, parse_position, wanted_for
+from structpe.cli._inputs import (
+    WITH_RUN,
+    add_encodings,
+    add_reading,
+    encodings_of,
+    item_of,
+    parse_position,
+    picture_input,
+)
 from structpe.cli.base import Command, UsageError, check_picture, path_of, refuse_idle, seed_of
 from structpe.system.printing import printable
 
@@ -17,15 +25,15 @@ class Show(Command, name="show"):
     """Draw a structure and its positions.
 
     The picture shows the structure (a parse as arcs, a molecule, a grid, a graph), each encoding as a heat map, and the
-    heads of a position model: a trained one with --checkpoint, otherwise before training; then how far each head looks,
-    as the mean over pairs of each distance. A page (.html) shows the row of the node under the pointer.
+    heads of a position model, which is trained with --checkpoint and untrained otherwise; then the mean of each head
+    over all pairs of each distance. A page (.html) shows the row of the node under the pointer.
 
     --position takes a name, or YAML as in configurations; --encoding takes the same values as in 'structpe encode'. An
     encoding that needs a vocabulary, such as labels, learns it from this file.
 
     --quantity: bias, which is added to scores; scores, minus the mean of each row; attention. By default the bias if
-    the model has one, otherwise the scores. All units have the same content, so that pairs differ only by positions;
-    with --content own, for a trained graph-to-text model, units have their own content.
+    the model has one, otherwise the scores. All units have the same content, and pairs differ only by positions; with
+    --content own, for a trained graph-to-text model, units have their own content.
     """
 
     example = (
@@ -59,7 +67,7 @@ class Show(Command, name="show"):
         _check(given)
         from structpe.pictures import page, save, save_page, show
 
-        item, structures = item_of(wanted_for(given, given.file), given.index)
+        item, structures = item_of(picture_input(given, given.file), given.index)
         shown: tuple[Any, ...] = (item.structure, _what(given, item, structures))
         named = {"quantity": given.quantity, "slice": given.slice, "seed": given.seed}
         if given.out.suffix.lower() == ".html":
@@ -70,7 +78,7 @@ class Show(Command, name="show"):
 
 
 def _check(given: Namespace) -> None:
-    """Check the command line, before anything is read."""
+    """Check the combination of options, before anything is read."""
     check_picture(given.out, ".png, .svg or .html")
     if given.position is not None and given.checkpoint is not None:
         raise UsageError("--position and --checkpoint both name a position model; give one of them")

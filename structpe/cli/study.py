@@ -11,17 +11,16 @@ from structpe.system.printing import printable
 __all__ = ["Study"]
 
 SHOWN = 3
-"""How many failures are repeated at the end."""
+"""Number of failures that are repeated at the end."""
 
 
 class Study(Command, name="study"):
     """Compare models and positions on benchmarks.
 
     CONFIG is a YAML file with data, models, positions and seeds; every combination is a run. Finished runs are not
-    repeated, interrupted ones resume. At the end, a table of all runs is written as table.md and table.csv into the
-    study's folder, with the score of each run in scores.csv, and learning curves. --compare says whether one row is
-    better than another, by a paired test over the seeds that both have. --KEY VALUE overrides a value of CONFIG, with
-    dots between the levels; a VALUE is YAML.
+    repeated, interrupted ones resume. At the end, the study's folder has a table of all runs (table.md, table.csv), the
+    score of each run (scores.csv), and learning curves. --compare compares two rows by a paired test over their common
+    seeds. --KEY VALUE overrides a value of CONFIG, with dots between the levels; a VALUE is YAML.
     """
 
     example = (
@@ -48,7 +47,7 @@ class Study(Command, name="study"):
 
     def run(self, given: Namespace) -> None:
         from structpe.tasks.prediction.report import difference, report, scores
-        from structpe.tasks.prediction.run_all import run_all, unchanged
+        from structpe.tasks.prediction.run_all import matching_configs, run_all
         from structpe.tasks.prediction.study import load_study
 
         if given.table and given.compare:
@@ -62,7 +61,7 @@ class Study(Command, name="study"):
             print(printable(str(difference(scores(study, keys), *given.compare))))
             return
         if given.table:
-            unchanged(study, keys)
+            matching_configs(study, keys)
             failed = []
         else:
             failed = run_all(study, keys, given.jobs, given.threads, given.fresh)

@@ -84,7 +84,7 @@ def train_vocabulary(texts: Iterable[str], relations: Sequence[str], size: int, 
     return tokenizer
 
 
-AFRESH = "restore it, or train afresh (fresh)"
+TRAIN_AFRESH = "restore it, or train afresh (fresh)"
 """Advice if a file of a run is damaged."""
 
 Graph: TypeAlias = Literal["plain", "levi", "linear"]
@@ -271,10 +271,10 @@ class Preparer:
         for name in ("tokenizer.json", "prepare.json"):
             if not (folder / name).exists():
                 raise StoreError(f"{folder} holds no {name}; give the folder of a finished or running training")
-        with undamaged(folder / "prepare.json", AFRESH):
+        with undamaged(folder / "prepare.json", TRAIN_AFRESH):
             content = json.loads((folder / "prepare.json").read_text(encoding="utf-8"))
             config, edge_types = PrepareConfig(**content["config"]), EdgeTypes(tuple(content["relations"]))
-        with undamaged(folder / "tokenizer.json", AFRESH):
+        with undamaged(folder / "tokenizer.json", TRAIN_AFRESH):
             return cls(config, Tokenizer.from_file(str(folder / "tokenizer.json")), edge_types)
 
     def _split(self, item: Item) -> tuple[Structure, NDArray[np.int64]]:

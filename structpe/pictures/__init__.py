@@ -1,6 +1,6 @@
-"""Pictures: a structure with its positions and the learned biases of a model.
+"""Pictures of structures, of encodings, and of the heads of position models.
 
-``show`` gives a picture of matplotlib, ``page`` an HTML page that needs nothing but itself, ``save`` writes either.
+``show`` makes a matplotlib figure, which ``save`` writes; ``page`` makes an HTML page, which ``save_page`` writes.
 """
 
 from structpe.pictures.head_patterns import begin, load

@@ -1,4 +1,4 @@
-"""An app of marimo: load a file, choose encodings and a position model, and look. ``structpe app FILE`` starts it."""
+"""A marimo app that shows structures with encodings and position models. ``structpe app FILE`` starts it."""
 
 import marimo
 

@@ -1,4 +1,4 @@
-"""The functions of the app: from the user's choices to a picture."""
+"""The functions of the app, from the user's choices to a picture."""
 
 from __future__ import annotations
 
@@ -15,15 +15,11 @@ from structpe.positions import Dims
 from structpe.positions.build import Config
 from structpe.structure import Structure, path
 
-__all__ = [
-    "ANY",
-    "picture",
-    "structures",
-]
+__all__ = ["ANY", "picture", "structures"]
 
 
 ANY = "by the suffix"
-"""The choice of no reader."""
+"""The choice without a reader."""
 SENTENCE = "the keeper lit the lamp at dusk"
 
 

@@ -1,10 +1,10 @@
 """Draw a structure: a line of words, a grid, a molecule, a tree as arcs, or a graph.
 
-RDKit draws molecules. A structure has elements and bonds, but neither charges nor hydrogens, so hydrogens are not
-written and valences are not checked. Atoms have their numbers, as in heat maps.
+RDKit draws molecules. A structure has elements and bonds, but neither charges nor hydrogens, so hydrogens are not shown
+and valences are not checked. Atoms have their numbers, as in heat maps.
 
-A plan has all places in inches, computed from the widths of the texts, so that no two texts overlap. Matplotlib, or
-plotly on a page, draws it.
+For other forms, a plan has all places in inches, computed from the widths of the texts: no two texts overlap.
+Matplotlib, or plotly on a page, draws it.
 """
 
 from __future__ import annotations
@@ -28,17 +28,11 @@ from structpe.structure import Structure
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "Depiction",
-    "Drawn",
-    "Outline",
-    "depict",
-    "draw",
-]
+__all__ = ["Depiction", "Drawn", "Outline", "depict", "draw"]
 
 
 NUMBERED = 120
-"""Largest number of atoms with numbers, which would hide the bonds."""
+"""Largest number of atoms for numbers; more numbers would hide the bonds."""
 PATH = re.compile(r"<path\b([^>]*?)/>", re.DOTALL)
 STEP = re.compile(r"([MLQCZ])|(-?\d+(?:\.\d+)?(?:e-?\d+)?)")
 
@@ -52,7 +46,7 @@ class Outline:
         codes: (p,) the codes of matplotlib's ``Path``.
         stroke: colour and width of the line; None without a line.
         fill: colour of the area; None without a fill.
-        dashed: whether the line is dashed, as the inner line of an aromatic bond.
+        dashed: whether the line is dashed, such as the inner line of an aromatic bond.
     """
 
     points: NDArray[np.float64]
@@ -69,8 +63,8 @@ class Depiction:
     Attributes:
         svg: the whole picture.
         size: its width and height in pixels.
-        atoms: (n, 2) the place of each atom, y downwards.
-        bond: length of a bond, in pixels.
+        atoms: (n, 2) places of the atoms, y downwards.
+        bond: typical length of a bond, in pixels.
     """
 
     svg: str
@@ -79,7 +73,7 @@ class Depiction:
     bond: float
 
     def outlines(self) -> Iterator[Outline]:
-        """Its parts, in the order in which they are drawn."""
+        """The parts, in drawing order."""
         for found in PATH.finditer(self.svg):
             yield _outline(_attributes(found[1]))
 
@@ -89,7 +83,7 @@ class Depiction:
 
 
 def depict(structure: Structure) -> Depiction:
-    """The drawing of a structure whose labels are elements and whose relations are bonds.
+    """Draw a molecule, a structure whose labels are elements and whose relations are bonds.
 
     Raises:
         MissingExtra: RDKit is not installed.
@@ -171,14 +165,14 @@ def _outline(said: dict[str, str]) -> Outline:
 class Drawn:
     """The plan of a structure.
 
-    Make it within :func:`structpe.pictures.style.look`, which sets the fonts.
+    It must be made inside :func:`structpe.pictures.style.look`, which sets the fonts.
 
     Args:
         structure: the graph.
         most: largest number of horizontal words of a parse.
 
     Raises:
-        MissingExtra: it is a molecule, and RDKit is not installed.
+        MissingExtra: RDKit is not installed, for a molecule.
 
     Attributes:
         form: the kind of layout.
@@ -211,7 +205,7 @@ class Drawn:
 
 
 def node_names(structure: Structure, most: int = 24) -> list[str]:
-    """The texts at nodes: their labels, with their numbers if labels repeat and there is no order."""
+    """The texts at nodes: labels, with numbers if labels repeat and there is no order."""
     names = [label(text, most) for text in structure.nodes]
     if structure.size > NAMED and form_of(structure) == "graph":
         return [str(node) for node in range(structure.size)]
@@ -222,7 +216,7 @@ def node_names(structure: Structure, most: int = 24) -> list[str]:
 def draw(axes: Axes, drawn: Drawn) -> None:
     """Draw a structure on axes of the size of its plan.
 
-    Lines are added as artists, not as patches: the limits of the axes are given, and need not be found from each line.
+    Lines are added as artists, not as patches: the limits of the axes are known, and matplotlib need not compute them.
     """
     axes.set_axis_off()
     if drawn.depiction is not None:

@@ -1,8 +1,8 @@
-"""Attention on one structure, head by head: of position models, and of trained models.
+"""The attention of each head on one structure, for untrained position models and trained models.
 
-A Transformer of the library runs on the structure, and queries, keys and terms of each attention are recorded. So every
-position model is measured in the same way, whether it acts on the input, on keys or on scores. If all units have the
-same content, pairs differ only by their positions.
+A Transformer runs on the structure, and the queries, keys and terms of each attention are recorded. All position models
+are measured in the same way, whether they act on the input, on keys or on scores. If all units have the same content,
+pairs differ only by their positions.
 """
 
 from __future__ import annotations
@@ -36,8 +36,7 @@ from structpe.tasks.config import fitted
 from structpe.tasks.runs import Run, load_run
 from structpe.tasks.runs.prediction import PredictionRun
 from structpe.tasks.runs.text import GraphToTextRun, PretrainedTextRun
-from structpe.tasks.training.fit import check_fit
-from structpe.tasks.training.result import WEIGHTS, load_weights
+from structpe.tasks.training.result import WEIGHTS, check_fit, load_weights
 from structpe.terms import Lookup, SparsePairs, Terms
 
 __all__ = [
@@ -77,7 +76,7 @@ class Patterns:
     def scores(self) -> Tensor:
         """(l, h, u, u) log attention minus its mean over a row, NaN for masked pairs.
 
-        Scores are determined up to a constant for each row, which does not change the softmax; here the mean is 0.
+        Scores are determined up to a constant per row, which does not change the softmax; here their mean is 0.
         """
         logs = torch.where(self.attention > 0, self.attention, torch.nan).log()
         return logs - logs.nanmean(dim=-1, keepdim=True)
@@ -97,7 +96,7 @@ class Patterns:
         """(l, h, u, u) one of :data:`QUANTITIES`, NaN for masked pairs.
 
         Raises:
-            PictureError: the model adds nothing to scores, or the quantity does not exist.
+            PictureError: the model has no bias, or the quantity does not exist.
         """
         if name not in QUANTITIES:
             raise PictureError(f"there is no quantity {name!r}; choose one of {', '.join(QUANTITIES)}")
@@ -188,7 +187,7 @@ def refuse_own_attention(position: PositionModel) -> None:
 
 @contextmanager
 def listening(model: nn.Module) -> Iterator[list[Patterns]]:
-    """Record each attention of the encoder of a model while it runs on one structure, layer by layer."""
+    """Record each attention of an encoder, layer by layer, while it runs on one structure."""
     heard: list[Patterns] = []
 
     def note(module: nn.Module, given: tuple[Any, ...]) -> None:
@@ -211,10 +210,10 @@ def listening(model: nn.Module) -> Iterator[list[Patterns]]:
 
 
 def gathered(heard: Sequence[Patterns], position: PositionModel) -> Patterns:
-    """The patterns of all layers as one.
+    """Join the patterns of all layers.
 
     Raises:
-        PictureError: there was no attention.
+        PictureError: the model has no attention.
     """
     if not heard:
         refuse_own_attention(position)
@@ -265,9 +264,9 @@ def _noted(q: Tensor, k: Tensor, terms: Terms) -> Patterns:
 Content: TypeAlias = Literal["same", "own"]
 REMEDY = "restore it, or train again"
 LAST = ("head.", "readout.")
-"""Parts of a model of graphs that make predictions of vectors."""
+"""Parts of a model of graphs after the last layer."""
 TABLES = ("nodes.", "stack.edges.")
-"""Parts that make vectors of features."""
+"""Parts that embed features."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -275,9 +274,9 @@ class Trained:
     """A trained model on one structure.
 
     Attributes:
-        structure: in the form of the run, for example with relations as nodes and subwords as units.
+        structure: the structure in the form of the run, for example with relations as nodes and subwords as units.
         position: the position model of the encoder.
-        patterns: the patterns of its attention.
+        patterns: the patterns of its attention; None if it has its own attention.
         name: the folder of the run, as given.
         content: the content of the units, in words.
     """
@@ -299,12 +298,12 @@ def load(folder: str | Path, item: Item | Structure, content: Content = "same") 
         folder: folder of a run of graph to text or of prediction.
         item: an item from a reader, or a structure.
         content: with ``same``, all units have the same vector, the mean of those in the structure (for prediction, of
-            those that the run has learned), so that pairs differ only by their positions; with ``own``, units have
-            their own. Runs of prediction have learned the features of their benchmark only, so they need ``same``.
+            all learned ones), and pairs differ only by their positions; with ``own``, units have their own vectors.
+            Runs of prediction know only the features of their benchmark, and need ``same``.
 
     Raises:
         StoreError: the folder has no trained model, or a file is damaged.
-        PictureError: the model is of another task, the content is not possible, or the item is none.
+        PictureError: the model is of another task, the content is not possible, or the item is of another class.
         EncodingError, PositionError: the position model does not fit the structure.
     """
     if content not in CONTENTS:
@@ -347,7 +346,7 @@ def _graph_to_text(run: GraphToTextRun, item: Item, content: Content) -> Trained
 
 
 def _encode(model: EncoderDecoder, batch: Batch, content: Content) -> None:
-    """Run the encoder, with the vector of each unit, or with their mean for all."""
+    """Run the encoder with the units' own vectors, or with their mean for all."""
 
     def mean(module: nn.Module, given: object, vectors: Tensor) -> Tensor:
         del module, given
@@ -389,7 +388,7 @@ def _prediction(run: PredictionRun, item: Item, content: Content) -> Trained:
 
 
 def _filled(make: Callable[[], GraphModel], run: PredictionRun) -> GraphModel:
-    """The model with the weights of the run; all nodes, and all edges, have the mean of the learned feature vectors."""
+    """The model with the weights of the run, and with the mean feature vector for all nodes and all edges."""
     file = run.folder / WEIGHTS
     if not file.exists():
         raise StoreError(f"{run.folder} holds no model.safetensors; training writes it at the first validation")
@@ -397,7 +396,7 @@ def _filled(make: Callable[[], GraphModel], run: PredictionRun) -> GraphModel:
     model = make()
     with undamaged(file, REMEDY):
         weights = load_weights(file, REMEDY, run.identity)
-        own = model.state_dict()  # whose last layer has another number of outputs, and is not used
+        own = model.state_dict()  # the last layer has another number of outputs, and is not used
         weights = {name: value for name, value in weights.items() if not name.startswith(LAST)}
         for part in ("nodes", "stack.edges"):
             table, line = weights.pop(f"{part}.table.weight", None), weights.pop(f"{part}.linear.weight", None)

@@ -1,7 +1,7 @@
-"""The values of an encoding as a matrix of numbers, and a matrix drawn with accessible colours.
+"""Heat maps: the values of an encoding as a matrix, and a matrix drawn with accessible colours.
 
-For arity 1, it has a row for each unit and a column for each of its numbers; for arity 2, a row for each query and a
-column for each key. If a pair has a vector, one component is chosen, a *slice*.
+For arity 1, the matrix has a row for each unit and a column for each of its numbers; for arity 2, a row for each query
+and a column for each key. If pairs have vectors, one component is shown, the *slice*.
 """
 
 from __future__ import annotations
@@ -37,23 +37,23 @@ __all__ = [
 
 
 MARK, GOES_ON = "▁", "##"
-"""What some tokenizers write for a space, and BERT's for the part of a word that follows another."""
+"""Marks of tokenizers for a space, and for a piece that continues a word (BERT)."""
 PRINTED = (*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100))
-"""Bytes that a byte-level tokenizer writes as the character of that number; the others follow from 256 on."""
+"""Bytes that a byte-level tokenizer writes as the character of that number; the others begin at 256."""
 BYTES = {chr(byte): byte for byte in PRINTED} | {
     chr(256 + place): byte for place, byte in enumerate(sorted(set(range(256)) - set(PRINTED)))
 }
-"""The byte of each of its characters (Radford et al. 2019, GPT-2)."""
+"""The byte of each character of a byte-level tokenizer (Radford et al. 2019, GPT-2)."""
 
 
 def in_order(structure: Structure) -> NDArray[np.int64]:
-    """(u,) the units in reading order: by the place of their node, if there is an order."""
+    """(u,) the units in reading order, that of their nodes if there is one."""
     owner = structure.unit_owner
     return owner.argsort(kind="stable") if structure.order is None else structure.order[owner].argsort(kind="stable")
 
 
 def unit_labels(structure: Structure) -> list[str]:
-    """(u,) the text of each unit, without the tokenizer's replacements of spaces and bytes."""
+    """(u,) the text of each unit, without the marks of tokenizers for spaces and bytes."""
     texts = list(structure.unit_texts)
     if structure.units is None:
         return [label(text) for text in texts]
@@ -65,7 +65,7 @@ def unit_labels(structure: Structure) -> list[str]:
 
 
 def _of_bytes(structure: Structure) -> bool:
-    """Whether the units of some node spell its label only if their characters are read as bytes."""
+    """Whether units are byte-level: those of some node spell its label only if characters are read as bytes."""
     whole = [""] * structure.size
     for text, node in zip(structure.unit_texts, structure.unit_owner.tolist(), strict=True):
         whole[node] += text
@@ -84,11 +84,11 @@ def _decoded(text: str) -> str:
 
 Scale: TypeAlias = Literal["sequential", "diverging"]
 NAMED = 80
-"""Largest number of nodes of a graph with labels; more nodes have numbers."""
+"""Largest number of nodes of a graph for labels; more nodes have numbers."""
 ACROSS = {"random-walk": "steps", "heat-kernel": "time", "laplacian": "eigenvector", "coordinates": "axis"}
-"""The meaning of the columns of an encoding of units; for others they are numbers."""
+"""The meaning of the columns of encodings of units; by default "number"."""
 MOST = 1000
-"""Largest number of units; more would not be visible, and slow to draw."""
+"""Largest number of units; more would be invisible, and slow to draw."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,10 +132,10 @@ class Heat:
 
 
 def heat_of(structure: Structure, encoding: Encoding, slice: int = 0) -> Heat:
-    """The values of an encoding.
+    """The map of the values of an encoding.
 
     Args:
-        structure: with up to 1,000 units.
+        structure: a structure with up to 1,000 units.
         encoding: fitted, if it needs a vocabulary.
         slice: component of the vector of each pair; 0 if a pair has one number.
 
@@ -176,7 +176,7 @@ def check_size(structure: Structure) -> None:
 
 
 def title_of(encoding: Encoding) -> str:
-    """Its name, and short options that differ from their defaults."""
+    """The name of an encoding, and its short options that differ from their defaults."""
     given = [
         f"{field.name.replace('_', ' ')} {value}"
         for field in fields(encoding)
@@ -186,7 +186,7 @@ def title_of(encoding: Encoding) -> str:
 
 
 def unit_names(structure: Structure) -> tuple[str, ...]:
-    """A name for each unit in reading order, with its node's number if texts repeat or there are many nodes."""
+    """A name for each unit in reading order, with the number of its node if texts repeat or there are many nodes."""
     labels, owner = unit_labels(structure), structure.unit_owner
     repeated = len(set(labels)) < len(labels) or structure.size > NAMED
     return tuple(f"{owner[unit]} {labels[unit]}" if repeated else labels[unit] for unit in in_order(structure))

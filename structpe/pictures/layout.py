@@ -1,4 +1,4 @@
-"""Layouts of structures: the form of a structure, and the places of its nodes.
+"""The form of a structure, and the places of its nodes.
 
 ==========  ===========================================  ==============================================
 form        structures                                   places
@@ -12,8 +12,8 @@ hierarchy   directed, below a root                       by depth, from the root
 graph       all others                                   those of stress (Kamada and Kawai 1989)
 ==========  ===========================================  ==============================================
 
-All structures of a corpus should have the same form. A parse and a meaning graph that is a tree look the same, since
-both have an order and a root; :func:`has_words` describes how words of a text are recognized.
+All structures of a corpus should have the same form. A parse and a meaning graph that is a tree both have an order and
+a root; :func:`has_words` describes how words of a text are recognized.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from structpe.structure import Structure
 __all__ = [
     "BONDS",
     "Form",
-    "Places",
+    "Points",
     "Walk",
     "form_of",
     "has_words",
@@ -47,7 +47,7 @@ class Walk:
     """A spanning tree of a graph, ignoring directions.
 
     Attributes:
-        parent: (n,) the node from which each node is first reached, -1 for the first of each part.
+        parent: (n,) the node from which each node is first reached, -1 for the first of each component.
         edge: (n,) the edge by which it is reached, or -1.
         order: all nodes, in the order in which they are reached.
     """
@@ -58,11 +58,11 @@ class Walk:
 
 
 def leads_down(structure: Structure, most_leaves: int) -> bool:
-    """Whether a directed graph is drawn as a hierarchy: it needs few leaves, and few edges besides those of a tree.
+    """Whether a directed graph is drawn as a hierarchy: it has few leaves, and few edges in addition to a tree.
 
-    Below a given root there may be up to twice the edges of a tree, and there may be other parts, as in some graphs of
-    a corpus of trees. Without a given root, the only node without an incoming edge must reach all nodes, and the graph
-    must be nearly a tree. Edges may lead upwards, as inverse relations of AMR do.
+    With a given root, there may be up to twice the edges of a tree, and other components, as in some graphs of a corpus
+    of trees. Without a given root, the only node without an incoming edge must reach all nodes, and the graph must be
+    nearly a tree. Edges may lead upwards, such as inverse relations of AMR.
     """
     root, extra = _root(structure), len(structure.edges) - (structure.size - 1)
     if not structure.directed or root is None or structure.size < 2:
@@ -77,7 +77,7 @@ def leads_down(structure: Structure, most_leaves: int) -> bool:
 
 
 def walk(structure: Structure) -> Walk:
-    """The breadth-first tree of a graph from its root, with ties in reading order; then those of other parts."""
+    """The breadth-first tree of a graph from its root, with ties in reading order; then those of other components."""
     near: list[list[tuple[int, int]]] = [[] for _ in range(structure.size)]
     for edge, (source, target) in enumerate(structure.edges.tolist()):
         near[source].append((target, edge))
@@ -102,7 +102,7 @@ def walk(structure: Structure) -> Walk:
 
 
 def hierarchy(structure: Structure, widths: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
-    """(n, 2) middle of each node: y is minus its depth, x the middle of its subtree's column.
+    """(n, 2) middle of each node: y is minus its depth, x the middle of the column of its subtree.
 
     Args:
         structure: the graph.
@@ -140,16 +140,16 @@ def _root(structure: Structure) -> int | None:
 
 
 Form: TypeAlias = Literal["sequence", "grid", "molecule", "tree", "hierarchy", "graph"]
-Places: TypeAlias = NDArray[np.float64]
+Points: TypeAlias = NDArray[np.float64]
 
 ELEMENTS = frozenset(SYMBOLS[: SYMBOLS.index("U") + 1])
 BONDS = frozenset({"single", "double", "triple", "aromatic"})
 LINE, WORD, BETWEEN = 10.5, 0.6, 0.42
-"""Widths of a line of words, of a word that is not measured, and of the space between two words."""
+"""Widths of a line of words, of a word of unknown width, and of the space between two words."""
 SLOW = 250
-"""Largest number of nodes of a part for a layout by stress; more use springs, in time linear in the edges."""
+"""Largest number of nodes of a component for a layout by stress; larger ones use springs, in linear time."""
 WIDE = 100
-"""Largest number of leaves of a hierarchy, above which it would be too wide."""
+"""Largest number of leaves of a hierarchy; with more it would be too wide."""
 DEPENDENCIES = """
     acl advcl advmod amod appos aux case cc ccomp clf compound conj cop csubj dep det discourse dislocated expl fixed
     flat goeswith iobj list mark nmod nsubj nummod obj obl orphan parataxis punct reparandum root vocative xcomp
@@ -177,10 +177,10 @@ def form_of(structure: Structure) -> Form:
 
 
 def has_words(structure: Structure) -> bool:
-    """Whether the nodes are words of a text: a parse.
+    """Whether the nodes are words of a text, as in a parse.
 
     This is the case if a reader has set their character offsets, or marked empty nodes of an enhanced parse; or if the
-    relations are dependencies; or if the graph is a tree whose reading order does not start at the root, as it does in
+    relations are dependencies; or if the graph is a tree whose reading order does not start at the root, unlike in
     meaning graphs, facts and phrases.
     """
     if not structure.directed or structure.order is None or structure.size < 2 or not len(structure.edges):
@@ -195,11 +195,11 @@ def has_words(structure: Structure) -> bool:
     return (bool(named) and named <= DEPENDS) or int(structure.order[structure.root or 0]) > 0
 
 
-def places_of(structure: Structure, form: Form, widths: NDArray[np.float64] | None = None) -> Places:
-    """(n, 2) x to the right and y upwards, of each node; of molecules see :mod:`structpe.pictures.drawing`.
+def places_of(structure: Structure, form: Form, widths: NDArray[np.float64] | None = None) -> Points:
+    """(n, 2) the place of each node, x to the right and y upwards; for molecules see :mod:`structpe.pictures.drawing`.
 
-    Nodes of a graph have distances of about 1, for any number of nodes. Words of a sequence and subtrees of a hierarchy
-    have the distances of their ``widths`` (n,).
+    Nodes of a graph have distances of about 1. Words of a sequence and subtrees of a hierarchy have the distances of
+    their ``widths`` (n,).
     """
     if form == "grid":
         return _grid(np.asarray(structure.features["coordinates"]))
@@ -231,7 +231,7 @@ def _is_sequence(structure: Structure) -> bool:
     return bool((ends[:, 1] - ends[:, 0] == 1).all()) and len(np.unique(ends[:, 0])) == len(ends)
 
 
-def _lines(structure: Structure, widths: NDArray[np.float64]) -> Places:
+def _lines(structure: Structure, widths: NDArray[np.float64]) -> Points:
     """Words one after another, in lines of text."""
     places = np.zeros((structure.size, 2))
     x, line = 0.0, 0
@@ -244,8 +244,8 @@ def _lines(structure: Structure, widths: NDArray[np.float64]) -> Places:
     return places
 
 
-def _grid(coordinates: NDArray[np.generic]) -> Places:
-    """The last axis to the right, the one before down, a third axis as frames to the right; others on the left."""
+def _grid(coordinates: NDArray[np.generic]) -> Points:
+    """The last axis to the right, the one before down, a third axis as frames to the right; other nodes on the left."""
     at = coordinates.astype(np.float64)
     rows, columns = at[:, -2], at[:, -1]
     frames = at[:, 0] if at.shape[1] == 3 else np.zeros(len(at))
@@ -254,8 +254,8 @@ def _grid(coordinates: NDArray[np.generic]) -> Places:
     return np.stack([x, np.where(out, -np.cumsum(out) + 1.0, -rows)], axis=1)
 
 
-def _graph(structure: Structure) -> Places:
-    """Each part separately, in rows, the largest first."""
+def _graph(structure: Structure) -> Points:
+    """Each component separately, in rows, the largest first."""
     import networkx
 
     plain: networkx.Graph[int] = networkx.Graph()
@@ -274,14 +274,14 @@ def _graph(structure: Structure) -> Places:
     return places
 
 
-def _spread(part: Any, nodes: list[int]) -> Places:
-    """A connected part, with edges of a length of about 1 and its longer axis horizontal."""
+def _spread(part: Any, nodes: list[int]) -> Points:
+    """The layout of a component, with edges of a length of about 1 and the longer axis horizontal."""
     from networkx import all_pairs_shortest_path_length, kamada_kawai_layout, spring_layout
 
     count = len(nodes)
     if count == 1:
         return np.zeros((1, 2))
-    if count <= SLOW:  # it would find the same distances by way of weights, which takes longer
+    if count <= SLOW:  # without dist, networkx would compute the same distances from weights, which is slower
         found = kamada_kawai_layout(part, dist=dict(all_pairs_shortest_path_length(part)))
     else:
         found = spring_layout(part, seed=0, iterations=60)
@@ -292,5 +292,5 @@ def _spread(part: Any, nodes: list[int]) -> Places:
     at *= np.where(at[np.abs(at).argmax(axis=0), [0, 1]] < 0, -1.0, 1.0)  # fixes the reflection
     ends = np.array([(nodes.index(a), nodes.index(b)) for a, b in part.edges])
     typical = float(np.median(np.linalg.norm(at[ends[:, 0]] - at[ends[:, 1]], axis=1)))
-    spread: Places = at / (typical or 1.0)
+    spread: Points = at / (typical or 1.0)
     return spread

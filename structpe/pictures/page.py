@@ -1,7 +1,7 @@
-"""A structure and its positions as one HTML page, which needs no network.
+"""A structure and its positions as a single HTML page, which needs no network.
 
-All places are those of the plan of the picture. Fonts are those of the reader's browser, which are narrower than the
-plan has measured.
+All places are those of the picture's plan. The fonts are those of the browser, which are narrower than assumed by the
+plan.
 
 The page includes plotly's script (about 5 MB). Below the structure are the maps of encodings and, one at a time, of a
 model's heads. Pointing at a node, or at a cell, marks the node, frames its rows, and lists their values.
@@ -23,20 +23,12 @@ from structpe.errors import needing
 from structpe.pictures.drawing import Drawn
 from structpe.pictures.head_patterns import Quantity
 from structpe.pictures.heat import NAMED, Heat, in_order, unit_names
-from structpe.pictures.plan import RELATION, WORD, Written
+from structpe.pictures.plan import RELATION, WORD, PlacedText
 from structpe.pictures.style import FAINT, GREY, INK, LINES, MUTED, PictureError, look, tall, text_box, wide
 from structpe.pictures.view import Looked, View, view
 from structpe.system.files import atomic_text
 
-__all__ = [
-    "INCH",
-    "Part",
-    "graph_of",
-    "page",
-    "page_of_view",
-    "save_page",
-    "shell",
-]
+__all__ = ["INCH", "MapFigure", "graph_of", "page", "save_page", "shell"]
 
 
 STYLE = """
@@ -113,7 +105,7 @@ SCRIPT = """
 
 
 @dataclass(frozen=True)
-class Part:
+class MapFigure:
     """A map of the page: its title, and its figure as HTML."""
 
     title: str
@@ -121,7 +113,12 @@ class Part:
 
 
 def shell(
-    title: str, notes: Sequence[str], graph: str, maps: Sequence[Part], heads: Sequence[Part], said: dict[str, Any]
+    title: str,
+    notes: Sequence[str],
+    graph: str,
+    maps: Sequence[MapFigure],
+    heads: Sequence[MapFigure],
+    said: dict[str, Any],
 ) -> str:
     """The whole page.
 
@@ -130,7 +127,7 @@ def shell(
         notes: notes about parts that cannot be shown.
         graph: the structure.
         maps: maps of encodings.
-        heads: maps of heads, of which one is visible at a time; the last one has the means by distance.
+        heads: maps of heads, one of which is visible at a time; the last one has the means by distance.
         said: data for the script; ``said["model"]`` is the heading of the maps of heads.
     """
     first = "".join(_figure(number, part, False) for number, part in enumerate(maps))
@@ -160,7 +157,7 @@ def shell(
 """
 
 
-def _figure(number: int, part: Part, hidden: bool) -> str:
+def _figure(number: int, part: MapFigure, hidden: bool) -> str:
     return f'<figure class="map" data-map="{number}"{" hidden" if hidden else ""}>{part.figure}</figure>\n'
 
 
@@ -207,7 +204,7 @@ def _layout(width: int, height: int) -> dict[str, Any]:
 
 
 def _over_picture(drawn: Drawn) -> dict[str, Any]:
-    """The figure of a molecule, whose nodes are invisible on top of RDKit's picture."""
+    """The layout of a molecule: RDKit's picture, below invisible nodes."""
     assert drawn.depiction is not None
     wide, high = drawn.depiction.size
     low, top = drawn.places.min(axis=0), drawn.places.max(axis=0)
@@ -223,7 +220,7 @@ def _over_picture(drawn: Drawn) -> dict[str, Any]:
     }
 
 
-def _lines(drawn: Drawn) -> tuple[dict[int, NDArray[np.float64]], list[Written]]:
+def _lines(drawn: Drawn) -> tuple[dict[int, NDArray[np.float64]], list[PlacedText]]:
     """The points of each drawn edge, by its number; and the labels of edges."""
     if drawn.laid is not None:
         return {line.edge: line.points for line in drawn.laid.lines}, list(drawn.laid.relations)
@@ -236,7 +233,7 @@ def _lines(drawn: Drawn) -> tuple[dict[int, NDArray[np.float64]], list[Written]]
     }
     middles = ends.mean(axis=1).tolist() if len(ends) else []
     found = [
-        Written(relation, middle, float(height))
+        PlacedText(relation, middle, float(height))
         for relation, middle, height in zip(arcs.relations, middles, arcs.heights, strict=True)
         if relation
     ]
@@ -248,15 +245,15 @@ def _arc(start: float, end: float, height: float) -> NDArray[np.float64]:
     return np.stack([(start + end) / 2 + (start - end) / 2 * np.cos(step), height * np.sin(step) ** 0.5], axis=1)
 
 
-def _names(drawn: Drawn) -> tuple[list[Written], float]:
+def _names(drawn: Drawn) -> tuple[list[PlacedText], float]:
     """The names of nodes, and their font size; RDKit writes those of atoms."""
     if drawn.arcs is not None:
         y = -WORD - tall(drawn.arcs.points) / 2
-        return [Written(n, float(x), y) for n, x in zip(drawn.names, drawn.arcs.at, strict=True)], drawn.arcs.points
+        return [PlacedText(n, float(x), y) for n, x in zip(drawn.names, drawn.arcs.at, strict=True)], drawn.arcs.points
     if drawn.laid is None:
         return [], 8.0
     at = drawn.laid.texts.tolist()
-    return [Written(name, x, y) for name, (x, y) in zip(drawn.names, at, strict=True)], drawn.laid.points
+    return [PlacedText(name, x, y) for name, (x, y) in zip(drawn.names, at, strict=True)], drawn.laid.points
 
 
 def _edges(lines: dict[int, NDArray[np.float64]]) -> dict[str, Any]:
@@ -265,8 +262,8 @@ def _edges(lines: dict[int, NDArray[np.float64]]) -> dict[str, Any]:
     return _scatter("lines", x, y, line={"color": MUTED, "width": 1})
 
 
-def _gaps(relations: list[Written]) -> dict[str, Any]:
-    """White behind the labels of edges, so that no line strikes them through."""
+def _gaps(relations: list[PlacedText]) -> dict[str, Any]:
+    """White boxes behind the labels of edges, which hide the lines."""
     boxes = [text_box(each.x, each.y, wide(each.text, RELATION), 0.8 * tall(RELATION)) for each in relations]
     x = [value for left, _, right, _ in boxes for value in (left, right, right, left, left, None)]
     y = [value for _, low, _, high in boxes for value in (low, low, high, high, low, None)]
@@ -285,7 +282,7 @@ def _hints(drawn: Drawn, lines: dict[int, NDArray[np.float64]]) -> dict[str, Any
     return _scatter("markers", x, y, "text", hovertext=texts, marker={"size": 6, "color": "rgba(0,0,0,0)"})
 
 
-def _texts(texts: list[Written], points: float, colour: str) -> dict[str, Any]:
+def _texts(texts: list[PlacedText], points: float, colour: str) -> dict[str, Any]:
     return _scatter(
         "text",
         [each.x for each in texts],
@@ -341,38 +338,34 @@ COLOURS: dict[str, Any] = {
     "diverging": [[k / (len(REDS_AND_BLUES) - 1), colour] for k, colour in enumerate(REDS_AND_BLUES)],
 }
 MOST = 400
-"""Largest number of units, above which a page would be slow."""
+"""Largest number of units; with more a page would be slow."""
 LETTERS, HIGH = 9, 12
 """Font size of the names at the axes of maps, and the height of their lines, in pixels."""
 CELLS = 3_000_000
-"""Largest number of cells of all maps, above which the page would be too large."""
+"""Largest number of cells of all maps; with more a page would be too large."""
 
 
 def page(
     structure: Any, what: Sequence[Looked] = (), quantity: Quantity | None = None, slice: int = 0, seed: int = 0
 ) -> str:
-    """The page of a structure as HTML; the arguments are those of :func:`structpe.pictures.view.view`.
+    """The HTML page of a structure; the arguments are those of :func:`structpe.pictures.view.view`.
 
     Raises:
         MissingExtra: plotly is not installed, or RDKit for a molecule.
         EncodingError, PositionError: an encoding or a model does not fit the structure.
-        PictureError: there are more than 400 units, or 3 million cells in all maps; or an error of that function.
+        PictureError: there are more than 400 units, or 3 million cells in all maps; or as in that function.
     """
-    return page_of_view(view(structure, what, quantity, slice, seed))
-
-
-def page_of_view(seen: View) -> str:
-    """The page of a view."""
+    seen = view(structure, what, quantity, slice, seed)
     heads = [replace(heat, title=f"{block.title}, {heat.title}") for block in seen.blocks for heat in block.heads]
     maps = [*seen.heats, *heads]
     _check_size(seen, maps)
     limits = None if not heads else (min(h.limits[0] for h in heads), max(h.limits[1] for h in heads))
     with look():
         drawn = Drawn(seen.structure, most=MOST)  # words on a page are always horizontal
-        parts = [Part(heat.title, _html(_map(heat, None), f"map{i}")) for i, heat in enumerate(seen.heats)]
-        learned = [Part(heat.title, _html(_map(heat, limits), f"head{i}")) for i, heat in enumerate(heads)]
+        parts = [MapFigure(heat.title, _html(_map(heat, None), f"map{i}")) for i, heat in enumerate(seen.heats)]
+        learned = [MapFigure(heat.title, _html(_map(heat, limits), f"head{i}")) for i, heat in enumerate(heads)]
     if heads:
-        learned.append(Part("means", _html(_curves(seen), "curves")))
+        learned.append(MapFigure("means", _html(_curves(seen), "curves")))
     figure, node_trace = graph_of(drawn)
     said = {
         "names": list(unit_names(seen.structure)),
@@ -474,7 +467,7 @@ def _axis(names: Sequence[str], room: float) -> dict[str, Any]:
 
 
 def _plain(values: NDArray[np.float64]) -> list[list[float | None]]:
-    """Numbers with five significant digits; None for NaN."""
+    """Numbers rounded to five significant digits; None for NaN."""
     return [[float(f"{v:.5g}") if np.isfinite(v) else None for v in row] for row in values]
 
 

@@ -1,9 +1,9 @@
 """Patterns of attention from positions, without content (Chen et al. 2021, figures 4 and 6).
 
 Figure 4 (section 4.5) shows heads of a trained DIET-ABS, which attend by offset, or to the first unit. Figure 6
-(appendix C) shows heads of DIET-REL with segments, on an input of 32 units whose second segment begins at 16, without
-content: :func:`segmented` is this input. The paper's models are trained on English; here the figures are for any model
-of the registry, with random parameters, and for a trained one by ``Trained.patterns``.
+(appendix C) shows heads of DIET-REL with segments, without content, on an input of 32 units whose second segment begins
+at 16, as :func:`segmented` makes it. The paper's models are trained on English. Here, figures are for any model of the
+registry with random parameters, or for a trained one (``Trained.patterns``).
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def segmented(places: int = 32, start: int = 16) -> Structure:
 
 
 def draw(weights: Tensor, title: str = "", marks: Sequence[int] = ()) -> Figure:
-    """A map for each head, on one scale.
+    """Draw a map for each head, on one scale.
 
     Args:
         weights: (h, n, n).

@@ -1,6 +1,6 @@
-"""Places of nodes, edges and their labels, in inches from the lower left.
+"""Plans of drawings: the places of nodes, edges and their labels.
 
-All lengths are in inches: words are below 0, arcs above it.
+All lengths are in inches from the lower left; for parses, words are below 0 and arcs above.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ __all__ = [
     "RELATION",
     "UPRIGHT",
     "Arcs",
-    "Curve",
+    "EdgeCurve",
+    "EdgeLine",
     "Laid",
-    "Line",
-    "Written",
+    "PlacedText",
     "arcs_of",
     "curve_of",
     "draw_arcs",
@@ -47,8 +47,8 @@ WAYS = (0.5, 0.42, 0.58, 0.34, 0.66, 0.26, 0.74, 0.18, 0.82)
 
 
 @dataclass(frozen=True)
-class Written:
-    """A text, with the place of its middle."""
+class PlacedText:
+    """A text and the place of its middle."""
 
     text: str
     x: float
@@ -61,8 +61,8 @@ class Written:
 
 
 @dataclass(frozen=True, eq=False)
-class Curve:
-    """A drawn edge from a start to an end, with a bend between them.
+class EdgeCurve:
+    """A drawn edge from a start to an end, with a bend.
 
     Attributes:
         points: (3, 2) start, control point and end of a curve of degree 2.
@@ -82,25 +82,25 @@ def holds(box: Box, point: NDArray[np.float64]) -> bool:
     return bool(box[0] <= point[0] <= box[2] and box[1] <= point[1] <= box[3])
 
 
-def curve_of(start: NDArray[np.float64], end: NDArray[np.float64], bend: float) -> Curve:
+def curve_of(start: NDArray[np.float64], end: NDArray[np.float64], bend: float) -> EdgeCurve:
     """An edge with a bend, as a fraction of its length."""
     across = np.array([end[1] - start[1], start[0] - end[0]])
-    return Curve(np.stack([start, (start + end) / 2 + bend * across, end]))
+    return EdgeCurve(np.stack([start, (start + end) / 2 + bend * across, end]))
 
 
 def write(
-    wanted: Sequence[tuple[str, Sequence[Curve]]], taken: list[Box]
-) -> tuple[list[Curve], list[Written], list[int]]:
-    """The curve of each edge, the labels with room, and the indices of those without.
+    wanted: Sequence[tuple[str, Sequence[EdgeCurve]]], taken: list[Box]
+) -> tuple[list[EdgeCurve], list[PlacedText], list[int]]:
+    """Choose the curve of each edge and place its label; return curves, labels, and the indices of labels without room.
 
-    An edge takes the first curve that has room for its label and crosses nothing; or else the first with room.
+    An edge has the first curve with room for its label that crosses nothing, or else the first with room.
 
     Args:
-        wanted: for each edge, its label, which may be empty, and its possible curves.
-        taken: boxes without room; those of the labels are added.
+        wanted: the label of each edge, which may be empty, and its possible curves.
+        taken: occupied boxes, to which those of the labels are added.
     """
-    chosen: list[Curve] = []
-    written: list[Written] = []
+    chosen: list[EdgeCurve] = []
+    written: list[PlacedText] = []
     left: list[int] = []
     for number, (text, ways) in enumerate(wanted):
         found = [(way, _room(text, way, taken)) for way in ways] if text else []
@@ -116,18 +116,18 @@ def write(
     return chosen, written, left
 
 
-def _room(text: str, curve: Curve, taken: list[Box]) -> Written | None:
+def _room(text: str, curve: EdgeCurve, taken: list[Box]) -> PlacedText | None:
     """A place along an edge where its label overlaps nothing."""
     width, height = wide(text, RELATION, "italic") + 0.06, tall(RELATION)
     for way in WAYS:
         x, y = (float(each) for each in curve.at(way))
         if not meets(text_box(x, y, width, height), taken):
-            return Written(text, x, y)
+            return PlacedText(text, x, y)
     return None
 
 
-def _crossed(curve: Curve, taken: list[Box]) -> bool:
-    """Whether an edge crosses other boxes than those of its two ends, each of which may have two."""
+def _crossed(curve: EdgeCurve, taken: list[Box]) -> bool:
+    """Whether an edge crosses boxes other than those of its ends, each of which may have two."""
     points = [curve.at(way) for way in np.linspace(0, 1, 21)]
     ends = [curve.points[0], curve.points[2]]
     others = [box for box in taken if not any(holds(box, end) for end in ends)]
@@ -147,7 +147,7 @@ def wrapped(entries: Sequence[str], width: float) -> list[str]:
 
 
 UPRIGHT = 40
-"""Largest number of words that are written horizontally; more are vertical, without relations."""
+"""Largest number of horizontal words; more are vertical, without relations."""
 LEVEL, LOW_LEVEL, MANY = 0.3, 0.18, 12
 """Distance between levels of arcs, and the number of levels above which it is smaller."""
 LONGEST_ON_ARC = 16
@@ -187,7 +187,7 @@ class Arcs:
 
 
 def levels(spans: NDArray[np.int64]) -> NDArray[np.int64]:
-    """(e,) the level of each arc, from 1: above every arc within its ends, and different from those that it crosses.
+    """(e,) the level of each arc, from 1: above all arcs between its ends, and different from those that it crosses.
 
     Args:
         spans: (e, 2) the two ends of each arc, as places in reading order.
@@ -204,7 +204,7 @@ def levels(spans: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def arcs_of(structure: Structure, names: list[str], most: int = UPRIGHT) -> Arcs:
-    """The layout of words and arcs; call it within :func:`structpe.pictures.style.look`.
+    """The layout of words and arcs; call it inside :func:`structpe.pictures.style.look`.
 
     Args:
         structure: a parse.
@@ -248,7 +248,7 @@ def _arrow(colour: str) -> dict[str, object]:
 
 
 def _sides(spans: NDArray[np.int64], step: float) -> NDArray[np.float64]:
-    """(e,) distance of the start of each arc from the middle of its head; shorter arcs start farther out."""
+    """(e,) the distance of the start of each arc from the middle of its head; shorter arcs start farther out."""
     side = np.zeros(len(spans))
     way, far = np.sign(spans[:, 1] - spans[:, 0]), np.abs(spans[:, 1] - spans[:, 0])
     for arc, (head, _) in enumerate(spans):
@@ -279,7 +279,7 @@ def _arc(axes: Axes, start: float, end: float, height: float, relation: str) -> 
 def _apart(
     widths: NDArray[np.float64], spans: NDArray[np.int64], relations: tuple[str, ...], between: float
 ) -> NDArray[np.float64]:
-    """(n,) the middle of the word at each place, with room for words and relations."""
+    """(n,) the middle of the word at each place, with enough room for words and relations."""
     gaps = (widths[1:] + widths[:-1]) / 2 + between
     for (a, b), relation in zip(np.sort(spans, axis=1).tolist(), relations, strict=True):
         needed = wide(relation, RELATION, "italic") + 0.3 if relation else 0.0
@@ -291,7 +291,7 @@ def _apart(
 
 
 RELATED = 90
-"""Largest number of edges whose labels are written."""
+"""Largest number of edges with labels."""
 LONGEST = 22
 """Largest number of letters of a relation."""
 LAYER = 0.75
@@ -303,7 +303,7 @@ PAD = 0.06
 BESIDE = 0.14
 """Distance from the middle of a dot down to the middle of its label."""
 GROWN = (1.0, 1.3, 1.7, 2.2)
-"""Scales of a graph, relative to the room for its names, that are tried until the labels of its edges have room."""
+"""Scales of a graph, relative to the room for its names, which are tried until all labels of edges have room."""
 FEW = 20
 """Largest number of nodes of a hierarchy for which larger scales are tried."""
 MARGIN = 0.06
@@ -311,7 +311,7 @@ MARGIN = 0.06
 
 
 @dataclass(frozen=True, eq=False)
-class Line:
+class EdgeLine:
     """A drawn edge: its number, its points (k, 2), and whether its end may have an arrow."""
 
     edge: int
@@ -338,14 +338,14 @@ class Laid:
     texts: NDArray[np.float64]
     points: float
     dots: bool
-    lines: tuple[Line, ...]
-    relations: tuple[Written, ...]
+    lines: tuple[EdgeLine, ...]
+    relations: tuple[PlacedText, ...]
     below: tuple[str, ...]
     size: tuple[float, float]
 
 
 def laid_out(structure: Structure, form: Form, names: list[str]) -> Laid:
-    """The layout of a sequence, a grid, a hierarchy or a graph; call it within ``look``."""
+    """The layout of a sequence, a grid, a hierarchy or a graph; call it inside ``look``."""
     points = _points(structure.size, form)
     boxed = 0.02 if form == "graph" else 2 * PAD
     sizes = np.array([(wide(name, points) + 2 * PAD, tall(points) + boxed) for name in names])
@@ -393,7 +393,7 @@ class _Try:
 
 
 def _settled(best: _Try, below: list[str], points: float) -> Laid:
-    """The layout, moved so that its lower left is at 0, above the list."""
+    """The final layout, with the list below, and its lower left moved to 0."""
     corners = [
         *best.taken,
         *(np.concatenate([line.points.min(axis=0), line.points.max(axis=0)]) for line in best.lines),
@@ -409,8 +409,8 @@ def _settled(best: _Try, below: list[str], points: float) -> Laid:
         best.texts + move,
         points,
         best.dots,
-        tuple(Line(line.edge, line.points + move, line.arrow) for line in best.lines),
-        tuple(Written(each.text, each.x + float(move[0]), each.y + float(move[1])) for each in best.written),
+        tuple(EdgeLine(line.edge, line.points + move, line.arrow) for line in best.lines),
+        tuple(PlacedText(each.text, each.x + float(move[0]), each.y + float(move[1])) for each in best.written),
         listed,
         (width, height + under),
     )
@@ -428,9 +428,9 @@ class _Edges:
     def __init__(
         self, structure: Structure, form: Form, places: NDArray[np.float64], ends: list[Box], relations: list[str]
     ) -> None:
-        self.lines: list[Line] = []
-        self.fixed: list[Written] = []
-        self.across: list[tuple[int, str, tuple[Curve, ...]]] = []
+        self.lines: list[EdgeLine] = []
+        self.fixed: list[PlacedText] = []
+        self.across: list[tuple[int, str, tuple[EdgeCurve, ...]]] = []
         found = walk(structure) if form == "hierarchy" else None
         child = {} if found is None else {int(edge): node for node, edge in enumerate(found.edge) if edge >= 0}
         seen: dict[tuple[int, int], int] = {}
@@ -455,17 +455,17 @@ class _Edges:
         x = (lower[0] + lower[2]) / 2
         middle = (lower[1] + lower[3]) / 2
         points = np.array([((upper[0] + upper[2]) / 2, upper[1]), (x, middle + ABOVE + 0.1), (x, lower[3])])
-        self.lines.append(Line(edge, points if down else points[::-1]))
+        self.lines.append(EdgeLine(edge, points if down else points[::-1]))
         if relation:
-            self.fixed.append(Written(relation, float(x), float(middle + ABOVE)))
+            self.fixed.append(PlacedText(relation, float(x), float(middle + ABOVE)))
 
     def _loop(self, edge: int, box: Box, relation: str) -> None:
         """A circle at the upper right of its node, with the label around it."""
         centre = np.array([box[2], box[3] + 0.04])
         turn = np.linspace(0, 2 * np.pi, 17)
-        self.lines.append(Line(edge, centre + 0.1 * np.stack([np.sin(turn), np.cos(turn)], axis=1), arrow=False))
+        self.lines.append(EdgeLine(edge, centre + 0.1 * np.stack([np.sin(turn), np.cos(turn)], axis=1), arrow=False))
         around = centre + np.array([(0.0, 0.18), (0.0, 0.0), (0.3, 0.0)])
-        self.across.append((edge, relation, (Curve(around),)))
+        self.across.append((edge, relation, (EdgeCurve(around),)))
 
 
 def _points(size: int, form: Form) -> float:
@@ -480,7 +480,7 @@ def _points(size: int, form: Form) -> float:
 def _texts(
     structure: Structure, form: Form, sizes: NDArray[np.float64], relations: list[str], grown: float
 ) -> NDArray[np.float64]:
-    """(n, 2) the middle of each name, with the graph scaled relative to the room for names."""
+    """(n, 2) the middle of each name, at a scale relative to the room for names."""
     if form == "sequence":
         return places_of(structure, form, sizes[:, 0]) * [1.0, 0.42]
     if form == "hierarchy":
@@ -495,12 +495,12 @@ def _texts(
     return grown * apart(at * np.clip(4.2 / np.sqrt(structure.size), 0.6, 1.25), sizes + 0.04)
 
 
-def _between(edge: int, curve: Curve, start: Box, end: Box) -> Line:
-    """The part of an edge that is outside of the boxes of its nodes."""
+def _between(edge: int, curve: EdgeCurve, start: Box, end: Box) -> EdgeLine:
+    """The part of an edge outside the boxes of its nodes."""
     points = np.stack([curve.at(way) for way in np.linspace(0, 1, 161)])
     free = [not holds(start, point) and not holds(end, point) for point in points]
     kept = points[free]
-    return Line(edge, kept) if len(kept) > 1 else Line(edge, curve.points[[0, 2]], arrow=False)
+    return EdgeLine(edge, kept) if len(kept) > 1 else EdgeLine(edge, curve.points[[0, 2]], arrow=False)
 
 
 def _entry(structure: Structure, names: list[str], edge: int, relations: list[str]) -> str:

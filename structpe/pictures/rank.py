@@ -2,8 +2,8 @@
 
 Figure 2 compares the rank of all scores of a BERT with absolute positions at the input and of one with DIET-ABS; figure
 8 compares the parts from positions, P W_Q W_K^T P^T and P_Q P_K^T; theorem 1 explains them. The paper plots trained
-models. Here :func:`scores` is for any model of the registry with random parameters, which reaches the bounds of the
-theorem. For a trained one, pass ``Trained.patterns.scores`` to :func:`singular_values`.
+models. Here, :func:`scores` is for any model of the registry with random parameters, which reaches the bounds of the
+theorem. For a trained model, pass ``Trained.patterns.scores`` to :func:`singular_values`.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def draw(values: Mapping[str, Tensor], marks: Mapping[str, int] | None = None, t
 
 
 def _marks(axes: Axes, marks: Mapping[str, int], most: int) -> None:
-    """Lines at some numbers, with their names."""
+    """Draw vertical lines at numbers, with their names."""
     for number, (name, place) in enumerate(marks.items()):
         axes.axvline(place, color=FAINT, linewidth=1.5, zorder=0)
         side: Literal["left", "right"] = "left" if place < 0.7 * most else "right"

@@ -1,4 +1,4 @@
-"""A position model with random parameters in one layer of attention, for figures without training."""
+"""One layer of attention with a position model and random parameters, for figures without training."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BERT_LAYER = Dims(width=768, heads=12, layers=1)
 
 @dataclass(frozen=True)
 class Setting:
-    """The layer and the input on which a model is measured; by default a layer of BERT-base.
+    """The layer and the input of a measurement; by default a layer of BERT-base.
 
     Attributes:
         dims: sizes of the Transformer, whose projections are random.
@@ -30,7 +30,7 @@ class Setting:
         content: factor of the units' random vectors; 0 for positions only.
         seed: seed of all random numbers.
         structure: a structure instead of the sequence.
-        same: whether all units have the same random vector, so that pairs differ only by their positions.
+        same: whether all units have the same random vector; pairs then differ only by their positions.
     """
 
     dims: Dims = BERT_LAYER
@@ -75,9 +75,9 @@ def first_layer(position: Config, setting: Setting) -> tuple[Tensor, Tensor, Ter
 
 
 def model_of(position: Config, setting: Setting) -> PositionModel:
-    """The model of plain data with random parameters, not with those of its initialisation.
+    """Build a model with random parameters, instead of its initial ones.
 
-    Every parameter is normally distributed with a deviation of 1/sqrt of its last axis.
+    Every parameter is normally distributed, with a deviation of 1/sqrt of the size of its last axis.
     """
     model = build(fitted(position, setting.dims, lambda: [setting.read]), setting.dims)
     generator = torch.Generator().manual_seed(setting.seed)

@@ -1,12 +1,12 @@
-"""A picture of a structure, the values of encodings, and the heads of a position model.
+"""Figures of a structure, the values of encodings, and the heads of a position model.
 
 ::
 
     picture = show(structure, [Distance(max_distance=8), build("t5", dims)])
     save(picture, "picture.svg")
 
-At the top are the structure and a map for each encoding; then the heads, layer by layer; then, for each layer, a line
-per head: the mean over pairs of each distance, which shows how far a head looks.
+At the top are the structure and a map for each encoding. Below are the heads, layer by layer; then, for each layer, a
+line per head with the mean over all pairs of each distance, which shows how far a head looks.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from structpe.pictures import heat as heat_module
 from structpe.pictures.drawing import Drawn, draw
 from structpe.pictures.head_patterns import Quantity
 from structpe.pictures.style import FAINT, GREY, LINES, MUTED, add_bar, figure, look, settle, shortened, wide
-from structpe.pictures.view import Block, Looked, View, view
+from structpe.pictures.view import LayerGroup, Looked, View, view
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
-__all__ = ["draw_view", "show"]
+__all__ = ["show"]
 
 ACROSS = 8
 """Number of heads in a row."""
@@ -37,7 +37,7 @@ ROW = 10.0
 TITLE = 0.45
 """Height of the title of the picture, and of that of a part, in inches."""
 SIDE = 0.3
-"""Space next to the structure, in inches."""
+"""Margin on both sides of the structure, in inches."""
 MOST_TITLE = 150
 """Largest number of letters of a title."""
 
@@ -45,24 +45,20 @@ MOST_TITLE = 150
 def show(
     structure: Any, what: Sequence[Looked] = (), quantity: Quantity | None = None, slice: int = 0, seed: int = 0
 ) -> Figure:
-    """The picture of a structure; the arguments are those of :func:`structpe.pictures.view.view`.
+    """Draw a structure; the arguments are those of :func:`structpe.pictures.view.view`.
 
     Raises:
         MissingExtra: matplotlib is not installed, or RDKit for a molecule.
         EncodingError, PositionError, PictureError: as in that function.
     """
-    return draw_view(view(structure, what, quantity, slice, seed))
-
-
-def draw_view(seen: View) -> Figure:
-    """The picture of a view."""
+    seen = view(structure, what, quantity, slice, seed)
     with look():
         drawn = Drawn(seen.structure)
         above, width, heights = _measured(seen, drawn)
         picture = figure(width, sum(heights) + TITLE)
         title_text, top = shortened(seen.title, MOST_TITLE), 1 - 0.1 / (sum(heights) + TITLE)
         title = picture.suptitle(title_text, x=0.01, y=top, ha="left", va="top", fontsize=10, fontweight="bold")
-        title.set_in_layout(False)  # it has a reserved part
+        title.set_in_layout(False)  # its room is reserved
         parts = _parts(picture, [TITLE, *heights])[1:]
         for row in above:
             _above(parts.pop(0), row, seen, drawn)
@@ -77,7 +73,7 @@ def draw_view(seen: View) -> Figure:
 
 
 def _measured(seen: View, drawn: Drawn) -> tuple[list[list[int]], float, list[float]]:
-    """The maps in each row above the heads (-1 is the structure), and the sizes of all rows."""
+    """The maps in each row above the heads (-1 is the structure), the width, and the heights of all rows."""
     sizes = [(drawn.size[0] + SIDE, drawn.size[1]), *(heat_module.size_of(heat) for heat in seen.heats)]
     rows: list[list[int]] = [[]]
     for number, (width, _) in enumerate(sizes):
@@ -103,7 +99,7 @@ def _measured(seen: View, drawn: Drawn) -> tuple[list[list[int]], float, list[fl
 
 
 def _above(part: SubFigure, row: list[int], seen: View, drawn: Drawn) -> None:
-    """The structure and maps of one row, each in a separate part at its own size."""
+    """Draw the structure and the maps of one row, each in a separate part at its own size."""
     sizes = [drawn.size[0] + SIDE if number < 0 else heat_module.size_of(seen.heats[number])[0] for number in row]
     spare = max(0.01, float(part.bbox.width / part.figure.dpi) - sum(sizes))
     parts: Any = part.subfigures(1, len(row) + 1, width_ratios=[*sizes, spare], wspace=0)
@@ -115,14 +111,14 @@ def _above(part: SubFigure, row: list[int], seen: View, drawn: Drawn) -> None:
 
 
 def _exact(part: SubFigure, drawn: Drawn) -> Axes:
-    """Axes of exactly the size of the drawing, at the middle of the left side; a solver would make them smaller."""
+    """Axes of exactly the size of the drawing, on the left; the layout engine would make them smaller."""
     across, up = (float(length / part.figure.dpi) for length in (part.bbox.width, part.bbox.height))
     width, height = drawn.size
     return part.add_axes((SIDE / 2 / across, (up - height) / 2 / up, width / across, height / up))
 
 
 def _left(part: SubFigure) -> SubFigure:
-    """The left side of a very wide part, for example below a long sentence, so that heads always have the same size."""
+    """The left side of a very wide part, such as below a long sentence: heads always have the same size."""
     width = float(part.bbox.width / part.figure.dpi)
     if width <= WIDEST:
         return part
@@ -132,12 +128,12 @@ def _left(part: SubFigure) -> SubFigure:
 
 
 def _parts(whole: Any, heights: Sequence[float]) -> list[SubFigure]:
-    """Stacked parts."""
+    """Divide a figure into rows."""
     return list(whole.subfigures(len(heights), 1, height_ratios=heights, hspace=0.02, squeeze=False)[:, 0])
 
 
 def _heads(part: SubFigure, seen: View) -> None:
-    """A row of small maps for each block, on one scale."""
+    """Draw a row of small maps for each group of layers, on one scale."""
     part.suptitle(shortened(seen.said, MOST_TITLE), x=0.01, ha="left", fontsize=9, fontweight="bold")
     blocks = _parts(part, [1.0] * len(seen.blocks))
     scale = _together(seen)
@@ -153,7 +149,7 @@ def _heads(part: SubFigure, seen: View) -> None:
 
 
 def _together(seen: View) -> tuple[str, float, float]:
-    """Colour map and limits of all heads."""
+    """The colour map and the limits of all heads."""
     every = [heat for block in seen.blocks for heat in block.heads]
     diverging = any(heat.scale == "diverging" for heat in every)
     low, high = min(heat.limits[0] for heat in every), max(heat.limits[1] for heat in every)
@@ -175,7 +171,7 @@ def _head(axes: Axes, heat: Any, scale: tuple[str, float, float]) -> Any:
 
 
 def _curves(part: SubFigure, seen: View) -> None:
-    """For each block, the mean by distance, a line per head."""
+    """Draw the means by distance of each group of layers, with a line per head."""
     across = min(3, len(seen.blocks))
     grid = part.subplots(-(-len(seen.blocks) // across), across, squeeze=False, sharey=True)
     for spare in grid.flat[len(seen.blocks) :]:
@@ -187,7 +183,7 @@ def _curves(part: SubFigure, seen: View) -> None:
     part.legend(handles, labels, loc="outside right upper", ncols=1 if len(handles) <= 8 else 2)
 
 
-def _curve(axes: Axes, block: Block) -> None:
+def _curve(axes: Axes, block: LayerGroup) -> None:
     from matplotlib.ticker import MaxNLocator
 
     curve = block.curve

@@ -1,8 +1,8 @@
 """The similarity of the vectors that position models add to the input (Chen et al. 2021, appendix C, figure 5).
 
-The figure shows the distribution of cosines between all pairs of absolute positions, for a BERT and for one that
-also has DIET-ABS, where all positions at the input have become similar. The paper uses learned tables; here the vectors
-are the output of any model of the registry for an input of zeros, for positions in a sequence or nodes of a structure.
+The figure shows the distribution of cosines between all pairs of absolute positions, for a BERT and for one that also
+has DIET-ABS, where all positions at the input have become similar. The paper uses learned tables. Here, the vectors are
+the output of any model of the registry for an input of zeros, for positions in a sequence or nodes of a structure.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SMALL = 1e-12
 
 @torch.no_grad()
 def vectors(model: PositionModel, structure: Structure) -> Tensor:
-    """(n, d) the units before the first layer, for an input of zeros.
+    """(n, d) the input of the first layer, for vectors of zeros.
 
     Args:
         model: trained, or from :func:`model_of` with random parameters.

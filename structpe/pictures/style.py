@@ -1,4 +1,4 @@
-"""The style of pictures: fonts, colours, labels, sizes of texts; and saving."""
+"""The style of pictures: fonts, colours, labels and sizes of texts; and saving pictures."""
 
 from __future__ import annotations
 
@@ -56,11 +56,11 @@ OTHERS = (
     "Hiragino Sans GB", "Noto Sans", "Noto Sans Arabic", "Noto Sans Devanagari", "Noto Sans Thai", "Noto Emoji",
     "Arial Unicode MS", "Segoe UI Symbol",
 )  # fmt: skip
-"""Fonts for letters that the first one lacks, if they are installed."""
+"""Fonts for letters that the first one lacks, if installed."""
 SETTINGS: Any = {
     "font.size": 8,
     "text.color": INK,
-    "text.parse_math": False,  # a label is a text from a file, which may contain dollars
+    "text.parse_math": False,  # labels are texts from files, and may contain dollars
     "axes.edgecolor": MUTED,
     "axes.labelcolor": INK,
     "axes.linewidth": 0.6,
@@ -88,7 +88,7 @@ class PictureError(StructPEError):
 
 @contextmanager
 def look() -> Iterator[None]:
-    """The style of all pictures, as a context in which they are drawn.
+    """A context with the style of all pictures.
 
     Raises:
         MissingExtra: matplotlib is not installed.
@@ -110,7 +110,7 @@ def families() -> list[str]:
 
 
 def figure(width: float, height: float) -> Figure:
-    """An empty picture of a size in inches; it needs no screen."""
+    """An empty figure of a size in inches, which needs no screen."""
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
@@ -119,7 +119,7 @@ def figure(width: float, height: float) -> Figure:
 
 
 def settle(picture: Figure) -> None:
-    """Fix the layout of a finished picture, since each drawing would change it a little."""
+    """Fix the layout of a finished picture; otherwise each drawing would change it slightly."""
     if (engine := picture.get_layout_engine()) is not None:
         engine.execute(picture)
     picture.set_layout_engine("none")
@@ -127,7 +127,7 @@ def settle(picture: Figure) -> None:
 
 
 def _round(picture: Any) -> None:
-    """Round places to the precision of the solver of the layout, since ids in an SVG depend on them."""
+    """Round places to the precision of the layout engine, since ids in an SVG depend on them."""
     for part in picture.subfigs:
         part.bbox_relative.p0, part.bbox_relative.p1 = part.bbox_relative.p0.round(6), part.bbox_relative.p1.round(6)
         _round(part)
@@ -173,14 +173,14 @@ def label(text: str, most: int = 24) -> str:
 
 
 def shortened(text: str, most: int) -> str:
-    """A text on one line, cut in the middle if it is long, since the ends of paths and numbers are informative."""
+    """A text on one line, cut in the middle if it is long: the ends of paths and numbers are informative."""
     line = label(text, len(text) + 1)
     half = (most - 1) // 2
     return line if len(line) <= most else f"{line[:half]}…{line[-half:]}"
 
 
 def thinned(count: int, room: int) -> Sequence[int]:
-    """Indices of every k-th of ``count`` items, so that ``room`` names fit."""
+    """Indices of every k-th of ``count`` items, with the smallest round k that leaves at most ``room`` items."""
     step = max(1, -(-count // max(1, room)))
     for round_step in (1, 2, 3, 4, 5, 10, 20, 25, 50, 100, 200, 250, 500, 1000):
         if round_step >= step:
@@ -191,11 +191,11 @@ def thinned(count: int, room: int) -> Sequence[int]:
 Box = NDArray[np.float64]
 """(4,) left, bottom, right, top."""
 SPARE = 1.06
-"""A renderer rounds the widths of letters to its pixels."""
+"""Factor for renderers, which round the widths of letters to pixels."""
 
 
 def wide(text: str, points: float, style: str = "normal") -> float:
-    """Width of a line of text in a font size; call it within :func:`structpe.pictures.style.look`."""
+    """Width of a line of text in a font size; call it inside :func:`structpe.pictures.style.look`."""
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import text_to_path
 
@@ -228,7 +228,7 @@ def meets(box: Box, others: Iterable[Box]) -> bool:
 
 
 def apart(middles: NDArray[np.float64], sizes: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(n, 2) the middles, moved until no two boxes overlap, each pair along the axis that needs the smaller move.
+    """(n, 2) the middles, moved until no two boxes overlap; each pair moves along the axis with the smaller overlap.
 
     Args:
         middles: (n, 2) middles of the boxes.

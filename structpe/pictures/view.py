@@ -1,4 +1,4 @@
-"""The data of a picture: a structure, the values of encodings, the heads, and how far they look."""
+"""The data of a picture: a structure, the values of encodings, and the heads with their means by distance."""
 
 from __future__ import annotations
 
@@ -21,25 +21,17 @@ from structpe.pictures.style import PictureError
 from structpe.positions import PositionModel, Sum
 from structpe.structure import Structure
 
-__all__ = [
-    "Block",
-    "Curve",
-    "Looked",
-    "View",
-    "by_distance",
-    "distances",
-    "view",
-]
+__all__ = ["DistanceCurve", "LayerGroup", "Looked", "View", "by_distance", "distances", "view"]
 
 
 @dataclass(frozen=True, eq=False)
-class Curve:
+class DistanceCurve:
     """Means by distance.
 
     Attributes:
-        distance: (k,) the distances that occur, in order.
+        distance: (k,) the sorted distances.
         mean: (..., k) means of each head, NaN for a distance without numbers.
-        signed: whether distances have a sign: the key after (+) or before (-) the query in reading order.
+        signed: whether distances have a sign: the key is after (+) or before (-) the query in reading order.
     """
 
     distance: NDArray[np.float64]
@@ -50,8 +42,8 @@ class Curve:
 def distances(structure: Structure) -> tuple[NDArray[np.float64], bool]:
     """(u, u) the distance of each key from each query, and whether it has a sign.
 
-    On a sequence it is the offset of the key's node; on other structures the number of edges on a shortest path between
-    the two nodes, ignoring directions, NaN without a path.
+    In a sequence it is the offset of the key's node; in other structures the length of a shortest path between the two
+    nodes, ignoring directions, NaN without a path.
     """
     owner = structure.unit_owner
     if form_of(structure) == "sequence" and structure.order is not None:
@@ -64,7 +56,7 @@ def distances(structure: Structure) -> tuple[NDArray[np.float64], bool]:
     return ways[np.ix_(owner, owner)], False
 
 
-def by_distance(quantity: NDArray[np.float64], structure: Structure) -> Curve:
+def by_distance(quantity: NDArray[np.float64], structure: Structure) -> DistanceCurve:
     """The mean over all pairs of each distance.
 
     Args:
@@ -74,7 +66,7 @@ def by_distance(quantity: NDArray[np.float64], structure: Structure) -> Curve:
     apart, signed = distances(structure)
     occurring = np.unique(apart[np.isfinite(apart)])
     means = [_mean(quantity[..., apart == distance]) for distance in occurring]
-    return Curve(occurring, np.stack(means, axis=-1), signed)
+    return DistanceCurve(occurring, np.stack(means, axis=-1), signed)
 
 
 def _mean(values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -93,7 +85,7 @@ WORDS = {"bias": "bias added to scores", "scores": "scores, less the mean of a r
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
+class LayerGroup:
     """The heads of consecutive layers with equal values.
 
     Attributes:
@@ -104,7 +96,7 @@ class Block:
 
     title: str
     heads: tuple[Heat, ...]
-    curve: Curve
+    curve: DistanceCurve
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +114,7 @@ class View:
 
     structure: Structure
     heats: tuple[Heat, ...]
-    blocks: tuple[Block, ...] = ()
+    blocks: tuple[LayerGroup, ...] = ()
     said: str = ""
     notes: tuple[str, ...] = ()
     word: str = ""
@@ -216,7 +208,9 @@ def _name(position: PositionModel) -> str:
     return position.name
 
 
-def _blocks(structure: Structure, patterns: Patterns, quantity: Quantity) -> tuple[tuple[Block, ...], tuple[str, ...]]:
+def _blocks(
+    structure: Structure, patterns: Patterns, quantity: Quantity
+) -> tuple[tuple[LayerGroup, ...], tuple[str, ...]]:
     """The heads of all layers for which there is room, and notes about the others."""
     numbers = patterns.quantity(quantity).double().numpy()
     names, read = unit_names(structure), in_order(structure)
@@ -228,7 +222,7 @@ def _blocks(structure: Structure, patterns: Patterns, quantity: Quantity) -> tup
         title = f"layer {first + 1}" if first == last else f"layers {first + 1} to {last + 1}, alike"
         title = "all layers, alike" if len(numbers) > 1 and (first, last) == (0, len(numbers) - 1) else title
         heads = tuple(_head(number, each[np.ix_(read, read)], names) for number, each in enumerate(numbers[first], 1))
-        blocks.append(Block(title, heads, by_distance(numbers[first], structure)))
+        blocks.append(LayerGroup(title, heads, by_distance(numbers[first], structure)))
     return tuple(blocks), () if shown == layers else (left,)
 
 

@@ -1,4 +1,4 @@
-"""What configurations share: their fields, positions and encodings, formats, and what reads them."""
+"""Functions for the configurations of all tasks: reading and writing them, fitting position models, and readers."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from structpe.structure import Structure
 __all__ = [
     "NO_READER",
     "Reads",
+    "as_list",
     "check_folder",
     "differences",
     "fitted",
-    "listed",
     "load",
     "load_kind",
     "make",
@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 
 def load(cls: type[T], path: str | Path | None, overrides: Sequence[str] = ()) -> T:
-    """A configuration from a YAML file and changes to it.
+    """Read a configuration from a YAML file, with overrides.
 
     Args:
         cls: the dataclass.
@@ -43,20 +43,20 @@ def load(cls: type[T], path: str | Path | None, overrides: Sequence[str] = ()) -
         overrides: ``key=value``, such as ``training.steps=100``; the value is YAML.
 
     Raises:
-        ConfigError: the file is missing or no YAML, a key is unknown, a value is of another type.
+        ConfigError: the file is missing or not YAML, a key is unknown, or a value has the wrong type.
     """
     return load_kind(lambda data: cls, path, overrides)
 
 
 def load_kind(kind: Callable[[Mapping[str, Any]], type[T]], path: str | Path | None, overrides: Sequence[str]) -> T:
-    """As :func:`load`, where the keys decide which dataclass it is.
+    """As :func:`load`, for a dataclass that depends on the keys.
 
     Args:
-        kind: the dataclass of these keys and values, which are not yet checked.
-        path, overrides: as of :func:`load`.
+        kind: chooses the dataclass from the keys and values, which are not yet checked.
+        path, overrides: as in :func:`load`.
 
     Raises:
-        ConfigError: as :func:`load`.
+        ConfigError: as in :func:`load`.
     """
     data = {} if path is None else _read(Path(path))
     with located(path or ""):
@@ -66,7 +66,7 @@ def load_kind(kind: Callable[[Mapping[str, Any]], type[T]], path: str | Path | N
     try:
         return make(kind(data), data)
     except ConfigError as error:
-        # With overrides it may be one of these that is wrong; the key is named in any case.
+        # With overrides, the error may be in one of these; it names the key in any case.
         raise error if path is None or overrides else error.at(path) from None
 
 
@@ -80,13 +80,13 @@ def make(cls: type[T], data: Mapping[str, Any]) -> T:
 
 
 def to_dict(config: Any) -> dict[str, Any]:
-    """Its plain data: of them :func:`make` makes the same configuration again."""
+    """The plain data of a configuration; :func:`make` is the inverse."""
     data: dict[str, Any] = _plain(asdict(config))
     return data
 
 
 def check_folder(key: str, given: str) -> None:
-    """Check that a folder has a name: the empty one is the current folder, which nobody means.
+    """Check that the name of a folder is not empty, which would be the current folder.
 
     Raises:
         ConfigError: it is empty.
@@ -96,12 +96,12 @@ def check_folder(key: str, given: str) -> None:
 
 
 def save(config: Any, path: Path) -> None:
-    """Write a configuration as YAML, every key of it."""
+    """Write all keys of a configuration as YAML."""
     path.write_text(to_yaml(to_dict(config)), encoding="utf-8")
 
 
 def differences(one: Any, other: Any) -> list[str]:
-    """The keys in which two configurations differ, dotted."""
+    """The keys, with dots, in which two configurations differ."""
     return _differences(to_dict(one), to_dict(other))
 
 
@@ -151,18 +151,18 @@ def _plain(value: Any) -> Any:
     return [_plain(each) for each in value] if isinstance(value, (list, tuple)) else value
 
 
-def listed(given: T | Iterable[T], kinds: tuple[type[T], ...], wrong: str, hint: str, none: str) -> list[T]:
-    """One object or several as a list.
+def as_list(given: T | Iterable[T], kinds: tuple[type[T], ...], wrong: str, hint: str, none: str) -> list[T]:
+    """A list of one or several objects.
 
     Args:
-        given: what was given.
-        kinds: the classes of the objects.
-        wrong: for the error about an object of another class, what is taken.
-        hint: for the same, what to do.
+        given: an object or an iterable of objects.
+        kinds: the allowed classes.
+        wrong: the first part of the error about an object of another class: the allowed objects.
+        hint: the last part of that error: the remedy.
         none: the error if there is no object.
 
     Raises:
-        ConfigError: there is none, or one of another class.
+        ConfigError: there is no object, or one of another class.
     """
     several: Any = [given] if isinstance(given, kinds) or not isinstance(given, Iterable) else given
     each = list(several)
@@ -175,12 +175,12 @@ def listed(given: T | Iterable[T], kinds: tuple[type[T], ...], wrong: str, hint:
 
 
 def fitted(config: Config, dims: Dims, structures: Callable[[], Sequence[Structure]]) -> Any:
-    """The description of a position model with what its encodings learn of the training structures, such as labels.
+    """The description of a position model after fitting its encodings to training structures, such as to their labels.
 
     Args:
-        config: what a person wrote.
+        config: the position model, as in a configuration.
         dims: sizes of the Transformer.
-        structures: called only where an encoding has something to learn.
+        structures: called only if an encoding needs to be fitted.
 
     Raises:
         PositionError: there is no such model, encoding or option.
@@ -213,7 +213,7 @@ class Reads(NamedTuple):
     """How a run reads files.
 
     Attributes:
-        reader: name of the reader; None if it has none, or several.
+        reader: name of the reader; None without a single one.
         options: options of the reader.
         on_error: what to do with bad items.
         by_suffix: whether a file may be read by its suffix if there is no reader.
@@ -230,10 +230,10 @@ class Reads(NamedTuple):
         options: Mapping[str, Any] | None = None,
         on_error: Literal["raise", "skip"] | None = None,
     ) -> Reads:
-        """The same, except for what is given.
+        """A copy with the given changes.
 
         Args:
-            reader: name of a reader. Options of the run are those of its own reader only.
+            reader: name of a reader. With another reader than the run's, the run's options are dropped.
             options: options of the reader.
             on_error: what to do with bad items.
 

@@ -1,4 +1,4 @@
-"""What ``structpe demo`` shows: its sentence, its trees and its trainings."""
+"""The sentence, the trees and the trainings of ``structpe demo``."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ BATCH, TREES = 32, 512
 
 
 def positions() -> list[list[str]]:
-    """A row per word: its head, its place in the text, its depth, and its distances to all words."""
+    """A row for each word: its head, its index in the text, its depth, and its distances to all words."""
     found = encode([SENTENCE], [Order(), Depth(), UndirectedDistance()])
     order, depth = found[Order()][0].tolist(), found[Depth()][0].tolist()
     distances = found[UndirectedDistance()].dense()[0].tolist()
@@ -40,7 +40,7 @@ def positions() -> list[list[str]]:
 
 
 def error_after(position: Config, steps: int) -> float:
-    """The mean absolute error, in edges, of a small Transformer that predicts how far apart two marked nodes are."""
+    """Train a small Transformer to predict the distance of two marked nodes; return its mean error in edges."""
     torch.manual_seed(0)
     config = GraphModelConfig(width=32, layers=2, heads=4, feedforward=64, norm="layer", message_passing=None)
     model = GraphModel(config, build(position, config.dims), Categories((2,)), None, 1)
@@ -58,13 +58,13 @@ def error_after(position: Config, steps: int) -> float:
 
 
 def errors(model: GraphModel, trees: list[tuple[Structure, int]]) -> Any:
-    """(g) what is predicted minus what is right."""
+    """(g) the predicted minus the true distances."""
     batch = Batch.of([each for each, _ in trees], model.position.encodings)
     return model(batch)[:, 0] - torch.tensor([float(apart) for _, apart in trees])
 
 
 def grown(random: np.random.Generator) -> tuple[Structure, int]:
-    """A tree of 12 nodes, each joined to one of the three before it, two of them marked; how far these are apart."""
+    """A random tree of 12 nodes, each joined to one of the three before it; and the distance of two marked nodes."""
     parents = [int(random.integers(max(0, i - 3), i)) for i in range(1, 12)]
     away = np.zeros((12, 12), dtype=np.int64)
     for child, parent in enumerate(parents, 1):
@@ -76,16 +76,15 @@ def grown(random: np.random.Generator) -> tuple[Structure, int]:
 
 
 def written(steps: int, out: Path) -> tuple[list[Generated], int]:
-    """Texts of the test part of the sample of facts, and how many of them are exactly a reference.
+    """Train a model on the sample of facts; return its texts for the test split, and how many equal a reference.
 
     Raises:
-        MissingExtra: what trains and splits texts is not installed.
+        MissingExtra: the packages for training or for subwords are not installed.
     """
     from structpe.datasets.samples import sample
     from structpe.tasks.config import make
     from structpe.tasks.graph_to_text.config import GraphToTextConfig
-    from structpe.tasks.runs import train
-    from structpe.tasks.runs.text import generate
+    from structpe.tasks.runs import load, train
 
     files = {part: str(sample(f"kg_sample/{part}.xml")) for part in ("train", "dev", "test")}
     layers = {"encoder_layers": 1, "decoder_layers": 1, "message_passing": "gine", "copy_units": True}
@@ -103,5 +102,5 @@ def written(steps: int, out: Path) -> tuple[list[Generated], int]:
         },
     )
     train(config)
-    texts = list(generate(config.out, files["test"]))
+    texts = list(load(config.out).generate(files["test"]))
     return texts, sum(text.text in text.references for text in texts)

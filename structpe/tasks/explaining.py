@@ -1,9 +1,8 @@
-"""Which kernel serves each layer of a model, and why the others do not: one batch through it, watched."""
+"""The attention kernel of each layer of a model on a batch, and why others were not chosen."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -17,20 +16,20 @@ from structpe.errors import ConfigError
 from structpe.nn.layer import Layer
 from structpe.plain.yaml import from_yaml
 
-__all__ = ["Served", "described", "explain"]
+__all__ = ["LayerKernel", "explain", "summary"]
 
 MOST = 500
-"""Items of a training split that are read for the vocabulary and the batch."""
+"""Number of items of the training split that are used for the vocabulary and the batch."""
 
 
 @dataclass(frozen=True)
-class Served:
-    """The attention of one layer on one bucket of the batch.
+class LayerKernel:
+    """The kernel of one layer on one bucket of the batch.
 
     Attributes:
-        layer: its name in the model, such as ``encoder.layers.0``.
-        reads: ``itself``, or ``the source`` in a decoder that reads an encoder.
-        choice: the kernel, and why not the others.
+        layer: name of the layer in the model, such as ``encoder.layers.0``.
+        reads: ``itself``, or ``the source`` for cross-attention.
+        choice: the kernel, and the costs or the reasons against the others.
     """
 
     layer: str
@@ -38,7 +37,7 @@ class Served:
     choice: Choice
 
     def lines(self) -> list[str]:
-        """What it comes to, in words."""
+        """A description in words."""
         call, others = self.choice.call, self.choice.others
         b, h, n, m, d = call.shape
         size = f"{n} units" if n == m else f"{n} queries, {m} keys"
@@ -53,16 +52,16 @@ class Served:
         ]
 
 
-def explain(path: str | Path, overrides: Sequence[str] = (), only: Sequence[str] = ()) -> dict[str, list[Served]]:
-    """By name of a run, which kernels serve its model on a batch of its training data.
+def explain(path: str | Path, overrides: Sequence[str] = (), only: Sequence[str] = ()) -> dict[str, list[LayerKernel]]:
+    """The kernels of each run, by its name, on a batch of its training data.
 
     Args:
         path: a configuration of graph to text, or a study.
         overrides: such as ``model.kernel=dense``.
-        only: of a study, patterns of the runs; one seed of each is looked at.
+        only: patterns of the runs of a study, of which the first seed is explained.
 
     Raises:
-        ConfigError: the configuration is wrong, or patterns are given and it is not of a study.
+        ConfigError: the configuration is wrong, or patterns are given for one that is not a study.
     """
     from structpe.tasks.graph_to_text.config import load_config
     from structpe.tasks.prediction.study import load_study
@@ -73,17 +72,11 @@ def explain(path: str | Path, overrides: Sequence[str] = (), only: Sequence[str]
     if isinstance(plain, Mapping) and {"models", "positions"} & plain.keys():
         study = load_study(path, overrides)
         keys = [key for key in study.keys(only) if key.seed == study.seeds[0]]
-        return {str(key): _found(*_of_benchmark(study.run(key))) for key in keys}
+        return {str(key): _observed(*_of_benchmark(study.run(key))) for key in keys}
     if only:
         raise ConfigError(f"{path} is the configuration of one training, and {only[0]!r} chooses runs of a study")
     config = load_config(path, overrides)
-    return {config.name or str(path): _found(*_of_texts(config))}
-
-
-def _found(model: nn.Module, run: Callable[[], Any]) -> list[Served]:
-    with torch.no_grad(), _layers(model.eval()) as served:
-        run()
-    return served
+    return {config.name or str(path): _observed(*_of_texts(config))}
 
 
 def _of_texts(config: Any) -> tuple[nn.Module, Callable[[], Any]]:
@@ -111,47 +104,47 @@ def _of_benchmark(config: Any) -> tuple[nn.Module, Callable[[], Any]]:
     from structpe.datasets import load
     from structpe.tasks.config import fitted
     from structpe.tasks.prediction.predictor import Signature
-    from structpe.tasks.runs.prediction import Learned, PredictionRun
+    from structpe.tasks.runs.prediction import LearnedPrediction, PredictionRun
 
     benchmark = load(config.data.name, config.data.folder, **config.data.options)
     graphs = benchmark.graphs[: config.training.batch_size]
     position = fitted(config.position, config.model.dims, lambda: list(graphs))
-    model = PredictionRun(config).model(Learned(position, Signature.of(benchmark)))
+    model = PredictionRun(config).model(LearnedPrediction(position, Signature.of(benchmark)))
     encoded = {encoding: encoding.many(graphs) for encoding in model.position.encodings}
     examples = [Example.of(graph, {e: each[i] for e, each in encoded.items()}) for i, graph in enumerate(graphs)]
     batch = collate(examples, model.grouping)
     return model, lambda: model.hidden(batch)
 
 
-@contextmanager
-def _layers(model: nn.Module) -> Iterator[list[Served]]:
-    """Note what serves each layer of a model while it runs."""
-    served: list[Served] = []
-    with watching() as noted:
+def _observed(model: nn.Module, run: Callable[[], Any]) -> list[LayerKernel]:
+    """Run a model, and note the kernels of each layer."""
+    found: list[LayerKernel] = []
+    with torch.no_grad(), watching() as noted:
         hooks, begun = [], [0]
 
         def end(name: str, layer: Layer) -> None:
             mine = noted[begun[0] :]
             begun[0] = len(noted)
             own = len(mine) - (layer.cross is not None)
-            served.extend(Served(name, "itself" if i < own else "the source", each) for i, each in enumerate(mine))
+            found.extend(LayerKernel(name, "itself" if i < own else "the source", each) for i, each in enumerate(mine))
 
-        for name, module in model.named_modules():
+        for name, module in model.eval().named_modules():
             if isinstance(module, Layer):
                 hooks.append(module.register_forward_hook(lambda layer, *_, name=name: end(name, layer)))
         try:
-            yield served
+            run()
         finally:
             for hook in hooks:
                 hook.remove()
+    return found
 
 
-def described(served: Sequence[Served]) -> list[str]:
-    """Layers that are served alike, in words."""
-    layers = [(name, list(each)) for name, each in groupby(served, key=lambda one: one.layer)]
+def summary(kernels: Sequence[LayerKernel]) -> list[str]:
+    """Describe kernels in words, consecutive layers with the same ones together."""
+    layers = [(name, list(each)) for name, each in groupby(kernels, key=lambda one: one.layer)]
     words = [(name, [(one.reads, tuple(one.lines())) for one in each]) for name, each in layers]
     lines = []
-    if not served:
+    if not kernels:
         lines.append("no layer asks for a kernel: the model has no attention, or its position model brings its own")
     for spoken, alike in groupby(words, key=lambda pair: pair[1]):
         names = [name for name, _ in alike]

@@ -9,7 +9,7 @@ import torch
 import transformers as hf
 
 from structpe.adapters._passes import added
-from structpe.adapters._tokens import NONE, Places
+from structpe.adapters._tokens import NONE, TokenUnits
 from structpe.adapters.transformers import TokenPositions, dims, inject
 from structpe.attention import attend
 from structpe.errors import PositionError
@@ -48,7 +48,7 @@ class ByHand:
             rest = Terms(**{name: getattr(terms, name) for name in ("bias", "gate", "mask", "key", "query", "product")})
             rest += Terms(factors=terms.factors, value=terms.value, act=terms.act, scale=terms.scale, pairs=terms.pairs)
             place = torch.tensor([self.units])
-            mixed = attend(q, k, v, Places(place, place, structure.unit_count, 1).terms(rest), "dense")
+            mixed = attend(q, k, v, TokenUnits(place, place, structure.unit_count, 1).terms(rest), "dense")
             x = layer.attention.output(mixed.transpose(1, 2).flatten(2), x)
             x = layer.output(layer.intermediate(x), x)
         found: torch.Tensor = self.model.cls(x)
@@ -137,13 +137,13 @@ def test_pairs_without_a_unit_on_both_sides_are_left_as_they_are(field: str) -> 
     torch.manual_seed(1)
     q, k, v = torch.randn(3, 1, 2, 5, 3).unbind()
     queries, keys = torch.tensor([[0, NONE, 1, 2, NONE]]), torch.tensor([[NONE, 0, NONE, 2, 2]])
-    terms = Places(queries, keys, 3, 1).terms(of_units(field))
+    terms = TokenUnits(queries, keys, 3, 1).terms(of_units(field))
     plain = attend(q, k, v, Terms(), "dense")
     # A query without a unit is as it was: all of its pairs are. With a map its keys may still have one.
     if field != "maps":
         assert torch.allclose(attend(q, k, v, terms, "dense")[:, :, [1, 4]], plain[:, :, [1, 4]], atol=1e-6)
     some = torch.tensor([0, 2])  # keys without a unit
-    alone = Places(queries, keys[:, some], 3, 1).terms(of_units(field))
+    alone = TokenUnits(queries, keys[:, some], 3, 1).terms(of_units(field))
     found = attend(q, k[:, :, some], v[:, :, some], alone, "dense")
     untouched = [1, 4] if field == "maps" else [0, 1, 2, 3, 4]
     expected = attend(q, k[:, :, some], v[:, :, some], Terms(), "dense")

@@ -21,7 +21,7 @@ from torch_geometric.nn import GINConv, GPSConv, TransformerConv
 from torch_geometric.utils import to_dense_batch
 
 from structpe import attend
-from structpe.adapters.pyg import AddEncoding, inject, positions
+from structpe.adapters.pyg import AddEncoding, eject, inject, positions
 from structpe.encodings import ENCODINGS, Encoding
 from structpe.errors import EncodingError, PositionError, StoreError, StructureError
 from structpe.formats import as_structure
@@ -188,7 +188,7 @@ def test_a_pass_says_which_graphs_it_is_over() -> None:
         assert torch.allclose(net(*given), plain(*given), atol=1e-6)
     with handle.reading(positions(batch, position.encodings)):
         net(*given)
-    handle.remove()
+    eject(net)
     assert torch.allclose(net(*given), plain(*given), atol=1e-6)
     assert dict(net.named_parameters()).keys() == dict(plain.named_parameters()).keys()
     inject(net, position)
@@ -281,7 +281,7 @@ def test_with_a_bias_of_zero_transformer_convolutions_are_what_they_were(trainin
     torch.manual_seed(1)
     with handle.reading(None):
         assert torch.equal(net(*given), expected)
-    handle.remove()
+    eject(net)
     torch.manual_seed(1)
     assert torch.equal(net(*given), expected)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from structpe.cli import UsageError
-from structpe.cli._inputs import Wanted, parse_encoding
+from structpe.cli._inputs import InputFile, parse_encoding
 from structpe.data import chunks
 from structpe.data.store import load
 from structpe.encodings import Distance, RandomWalk
@@ -162,12 +162,12 @@ def test_a_file_is_read_bit_by_bit(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_the_first_part_of_a_file_tells_its_size(tmp_path: Path) -> None:
     file = tmp_path / "some.tokens"
     file.write_text("a b c\n" * 100_000)
-    first, times, seconds = Wanted(file).first()
+    first, times, seconds = InputFile(file).first()
     assert len(first) < 50_000
     assert len(first) * times == pytest.approx(100_000, rel=0.02)
     assert seconds > 0
     file.write_text("a b c\n" * 100)
-    first, times, _ = Wanted(file).first()
+    first, times, _ = InputFile(file).first()
     assert (len(first), times) == (100, 1.0)
 
 

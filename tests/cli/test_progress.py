@@ -1,4 +1,4 @@
-"""Where nobody looks on at a terminal, a line comes now and then; what is soon done says nothing."""
+"""Without a terminal, long work prints a line every ten seconds, and short work prints none."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from structpe.cli import base as base_module
-from structpe.cli.base import progress_bar
+from structpe.system import progress as progress_module
+from structpe.system.progress import progress_bar
 
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     now = SimpleNamespace(seconds=100.0)
-    monkeypatch.setattr(base_module.time, "monotonic", lambda: now.seconds)
+    monkeypatch.setattr(progress_module.time, "monotonic", lambda: now.seconds)
     return now
 
 

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from structpe.cli import COMMANDS
-from structpe.cli._inputs import check_file, parse_options, wanted
+from structpe.cli._inputs import InputFile, check_file, parse_options
 from structpe.cli.app import _words
 from structpe.cli.base import UsageError
 from structpe.cli.main import parser
@@ -149,7 +149,7 @@ def test_how_to_read_without_a_file_is_refused(name: str) -> None:
 def test_values_are_yaml_and_names_may_have_hyphens(trees: Path) -> None:
     assert parse_options(["a-b=3", "c=[x, y]", "d=", "e=no"]) == {"a_b": 3, "c": ["x", "y"], "d": None, "e": False}
     with pytest.raises(ReadError, match=r"no reader named 'conll'\. Did you mean 'conllu'"):
-        wanted(trees, Namespace(reader="conll", options=[], on_error=None))
+        InputFile.of(trees, Namespace(reader="conll", options=[], on_error=None))
 
 
 def test_what_is_skipped_is_said(tmp_path: Path) -> None:

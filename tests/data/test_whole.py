@@ -22,7 +22,7 @@ from structpe.positions.build import build
 from structpe.structure import Structure
 from structpe.tasks.config import make
 from structpe.tasks.training.config import TrainingConfig
-from structpe.tasks.training.reporting import quiet
+from structpe.tasks.training.reporting import silenced
 
 PRECISIONS = ("bf16-true", "16-true", "64-true", "bf16-mixed", "32-true")
 
@@ -75,7 +75,7 @@ def fitted(precision: Any, position: Any) -> tuple[Learner, Batch]:
         enable_progress_bar=False,
         enable_model_summary=False,
     )
-    with quiet():
+    with silenced():
         trainer.fit(learner, torch.utils.data.DataLoader([batch], batch_size=None))  # type: ignore[arg-type]
     return learner, batch
 

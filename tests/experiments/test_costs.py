@@ -13,7 +13,7 @@ from types import ModuleType
 
 import pytest
 
-from structpe.tasks.prediction.report import Score, markdown, read, write
+from structpe.tasks.prediction.report import Score, markdown, read_scores, write_rows
 from structpe.tasks.prediction.study import load_study
 from tests.experiments.script import script
 from tests.modules import ROOT
@@ -79,21 +79,21 @@ def test_what_was_run_again_replaces_its_rows(tables: ModuleType, tmp_path: Path
         name: {**named, "steps": 3, "day": "2026-11-22", "commit": "abc"} for name in (again, "minesweeper/gcn/none")
     }
     (results / "costs.json").write_text(json.dumps(costs))
-    old, before = tables.published(results / "table.csv"), read(results / "scores.csv")
+    old, before = tables.published(results / "table.csv"), read_scores(results / "scores.csv")
     rows = {f"{row.data}/{row.model}/{row.position}": row for row in old}
     new = replace(rows[again], test=0.5, seeds=2, planned=2, commit="def")
     unfinished = replace(rows["minesweeper/gcn/none"], seeds=0, test=None, deviation=None)
     made.mkdir()
     tables.as_csv([new, unfinished, replace(new, model="other", test=0.6)], made / "table.csv")
     scores = [Score(row, seed, "rocauc", 0.5 + seed / 10, 0.4) for row in (again, other) for seed in (0, 1)]
-    write(scores, made / "scores.csv")
+    write_rows(scores, Score, made / "scores.csv")
     for _ in range(2):  # twice is as once
         assert keep(made, study_of, results) == [again, other]
         found = tables.published(results / "table.csv")
         untouched = [(row.model, row.position, row.test) for row in found if row.commit != "def"]
         assert untouched == [(row.model, row.position, row.test) for row in old if row != rows[again]]
         assert [row.test for row in found if row.commit == "def"] == [0.5, 0.6]
-        assert read(results / "scores.csv") == [each for each in before if each.row != again] + scores
+        assert read_scores(results / "scores.csv") == [each for each in before if each.row != again] + scores
         assert set(json.loads((results / "costs.json").read_text())) == {"minesweeper/gcn/none"}
         text = (results / "table.md").read_text()
         assert "| other | none | 2 | 0.6 ±" in text
@@ -104,13 +104,13 @@ def test_seeds_are_added_to_a_row(tables: ModuleType, tmp_path: Path) -> None:
     keep = script("benchmarks/keep.py").keep
     results, made, study_of = tmp_path / "kept", tmp_path / "zinc", STUDIES / "zinc.yaml"
     shutil.copytree(STUDIES / "results" / "zinc", results)
-    old, before = tables.published(results / "table.csv"), read(results / "scores.csv")
+    old, before = tables.published(results / "table.csv"), read_scores(results / "scores.csv")
     name = "zinc-stand-in/gatedgcn/rwse"
     (row,) = [each for each in old if each.model == "gatedgcn"]
     made.mkdir()
     more = replace(row, seeds=1, planned=1, test=0.9, deviation=None, commit="0123456789ab")
     tables.as_csv([more], made / "table.csv")
-    write([Score(name, 7, "mae", 0.9, 0.8)], made / "scores.csv")
+    write_rows([Score(name, 7, "mae", 0.9, 0.8)], Score, made / "scores.csv")
     assert keep(made, study_of, results, add=True) == [name]
     tests = [each.test for each in before if each.row == name] + [0.9]
     (found,) = [each for each in tables.published(results / "table.csv") if each.model == "gatedgcn"]
@@ -120,18 +120,18 @@ def test_seeds_are_added_to_a_row(tables: ModuleType, tmp_path: Path) -> None:
     assert (found.seeds, found.step_ms, found.device) == (len(tests), row.step_ms, row.device)
     assert found.commit == f"{row.commit} and 0123456789ab"
     assert f"| {row.commit[:7]}, 0123456 |" in (results / "table.md").read_text()
-    others = [each for each in read(results / "scores.csv") if each != Score(name, 7, "mae", 0.9, 0.8)]
+    others = [each for each in read_scores(results / "scores.csv") if each != Score(name, 7, "mae", 0.9, 0.8)]
     assert sorted(map(str, others)) == sorted(map(str, before))
     assert (found.planned, found.others) == (len(tests), "")
     with pytest.raises(ValueError, match=r"gatedgcn/rwse has seeds \[0, 1, 2, 7, 7\], some twice; leave out --add"):
         keep(made, study_of, results, add=True)
     tables.as_csv([replace(more, commit=row.commit)], made / "table.csv")
-    write([Score(name, 8, "mae", 0.9, 0.8)], made / "scores.csv")
+    write_rows([Score(name, 8, "mae", 0.9, 0.8)], Score, made / "scores.csv")
     keep(made, study_of, results, add=True)
     (found,) = [each for each in tables.published(results / "table.csv") if each.model == "gatedgcn"]
     assert found.commit == f"{row.commit} and 0123456789ab"
     (results / "scores.csv").unlink()
-    write([Score(name, 9, "mae", 0.9, 0.8)], made / "scores.csv")
+    write_rows([Score(name, 9, "mae", 0.9, 0.8)], Score, made / "scores.csv")
     with pytest.raises(ValueError, match=r"gatedgcn/rwse has 5 seeds, and scores.csv not the score of each; leave out"):
         keep(made, study_of, results, add=True)
 

@@ -14,8 +14,8 @@ from structpe.tasks.prediction.report import report
 from structpe.tasks.prediction.run_all import run_all
 from structpe.tasks.runs import RUNS, train
 from structpe.tasks.runs.base import Run
-from structpe.tasks.runs.prediction import Learned, PredictionRun
-from structpe.tasks.training.folder import MANIFEST, claim, listing
+from structpe.tasks.runs.prediction import LearnedPrediction, PredictionRun
+from structpe.tasks.training.folder import MANIFEST, claim, manifest_files
 from tests.foreign import FOREIGN, FOREIGN_IDS, contents
 from tests.killing import every_moment
 from tests.tasks.prediction.tiny import single, study
@@ -23,7 +23,7 @@ from tests.tasks.prediction.tiny import single, study
 NAMES = [(kind, name) for kind in RUNS for name in dict.fromkeys(n.partition("/")[0] for n in RUNS[kind].writes())]
 
 
-def begun(folder: Path) -> tuple[PredictionRun, Learned]:
+def begun(folder: Path) -> tuple[PredictionRun, LearnedPrediction]:
     """A run that has written what it writes before training."""
     run = PredictionRun(single(folder))
     learned = run.learn(run.read())
@@ -67,17 +67,17 @@ def test_a_fresh_run_removes_the_run_before_and_nothing_else(tmp_path: Path) -> 
         (run.folder / name).write_text("text")
     run.begin(learned)
     left = {name for name, text in contents(run.folder).items() if text != "folder"}
-    assert left == {*mine, "config.yaml", *run.learns, "SHA256SUMS", MANIFEST}
+    assert left == {*mine, "config.yaml", *run.learned_files, "SHA256SUMS", MANIFEST}
 
 
 def test_a_finished_run_keeps_what_is_the_users_among_its_checkpoints(tmp_path: Path) -> None:
     run, _ = begun(tmp_path)
     for name in ("step-00000002", "mine"):
         (run.folder / "checkpoints" / name).mkdir(parents=True)
-    run._tidy()
+    run._remove_checkpoints()
     assert [each.name for each in (run.folder / "checkpoints").iterdir()] == ["mine"]
     (run.folder / "checkpoints" / "mine").rmdir()
-    run._tidy()
+    run._remove_checkpoints()
     assert not (run.folder / "checkpoints").exists()
 
 
@@ -91,7 +91,7 @@ def test_no_link_in_a_run_is_followed(tmp_path: Path) -> None:
     (tmp_path / "scores").write_text("mine")
     (run.folder / "metrics.csv").symlink_to(tmp_path / "scores")
     run.begin(learned)
-    run._tidy()
+    run._remove_checkpoints()
     assert (tmp_path / "checkpoints" / "step-00000002").is_dir()
     assert (tmp_path / "tensorboard" / "events.out.tfevents.1").read_text() == (tmp_path / "scores").read_text()
 
@@ -121,7 +121,7 @@ def test_a_run_of_an_older_structpe_is_known_by_its_checksums(tmp_path: Path) ->
     run, learned = begun(tmp_path)
     (run.folder / MANIFEST).unlink()
     run.begin(learned)
-    assert listing(run.folder) == run.writes()
+    assert manifest_files(run.folder) == run.writes()
     for name in (MANIFEST, "SHA256SUMS"):
         (run.folder / name).unlink()
     with pytest.raises(ConfigError, match=r"holds config\.yaml, position\.json, signature\.json, which structpe would"):
@@ -158,4 +158,4 @@ def test_a_study_replaces_no_table_and_no_log_of_the_users(tmp_path: Path, monke
         report(of, keys)
     (of.folder(keys[0]) / "checkpoints").mkdir(parents=True)
     report(of, keys)  # of an older structpe, as its runs say
-    assert listing(out) is not None
+    assert manifest_files(out) is not None

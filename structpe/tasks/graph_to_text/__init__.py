@@ -1,1 +1,1 @@
-"""Graph to text: a structure is encoded, a text is written."""
+"""Graph to text: models that read a structure and write a text."""

@@ -31,21 +31,21 @@ __all__ = [
 ]
 
 METRICS = ("loss", "bleu", "chrf")
-"""What may decide which model is best: the cross entropy per unit, BLEU, or chrF++, of the validation split."""
+"""Metrics that can select the best model: cross entropy per unit, BLEU, or chrF++ on the validation split."""
 
 
 @dataclass(frozen=True)
 class DataConfig:
-    """Where the data are.
+    """The data.
 
     Args:
         train: file or folder of the training split, or a list of these.
-        dev: of the validation split; without one the last model is kept, and training takes all steps.
-        test: of the test split, used by nothing in training.
-        reader: name of the reader; null chooses by the suffix. ``config.yaml`` of the run names that of the training
-            files, if they have one, for other files that the model is given later.
+        dev: the same for the validation split; without one, training takes all steps and the last model is kept.
+        test: the same for the test split, which training does not use.
+        reader: name of the reader; null chooses by the suffix. If the suffixes of the training files imply one reader,
+            ``config.yaml`` of the run names it, and files that the model gets later are read by it.
         options: options of the reader.
-        on_error: ``raise`` stops at the first bad item, ``skip`` leaves bad items out and tells of them.
+        on_error: ``raise`` stops at the first bad item, ``skip`` skips and reports bad items.
     """
 
     train: str | list[str]
@@ -62,18 +62,18 @@ def _by_loss(config: TextConfig) -> bool:
 
 @dataclass(frozen=True)
 class TextConfig(ABC):
-    """What the configurations of all runs of graph to text have.
+    """Base class of the configurations of graph to text.
 
     Args:
         data: the splits and how they are read.
         prepare: how items become examples.
         model: the model.
         training: how the model is trained.
-        search: how texts are searched for. When a validation scores texts, the search is greedy and as long as this.
-        dev_texts: for how many items of the validation split, always the same, texts are written and scored when
-            ``training.metric`` is ``bleu`` or ``chrf``; 0 for all. The loss is always that of all.
+        search: how texts are searched for. A validation that scores texts searches greedily, with the same length.
+        dev_texts: number of items of the validation split, always the same, whose texts are scored if
+            ``training.metric`` is ``bleu`` or ``chrf``; 0 for all. The loss is always that of all items.
         out: folder of the run.
-        name: what the run is called in tables.
+        name: name of the run in tables.
     """
 
     data: DataConfig
@@ -104,7 +104,7 @@ class TextConfig(ABC):
 
     @property
     def greedy(self) -> SearchConfig:
-        """How a validation searches."""
+        """The search of a validation."""
         return SearchConfig(beam=1, longest=self.search.longest)
 
     @property
@@ -115,16 +115,16 @@ class TextConfig(ABC):
 
 @dataclass(frozen=True)
 class GraphToTextConfig(TextConfig):
-    """Everything that a run of graph to text follows from.
+    """The configuration of a run of graph to text.
 
     Args:
         prepare: how items become examples.
         model: sizes and options of the encoder-decoder.
         encoder_position: position model of the encoder: a name, a mapping with ``name`` and options, or a list of
-            these, whose sum is taken; an empty list for none.
+            these, which is a sum; an empty list for none.
         decoder_position: position model of the decoder.
-        start: folder of a finished run with the same model, whose vocabulary, labels and best weights this one begins
-            with; null to begin with new ones.
+        start: folder of a finished run with the same model, from whose vocabulary, labels and best weights this run
+            starts; null to start from new ones.
     """
 
     prepare: PrepareConfig = field(default_factory=PrepareConfig)
@@ -136,7 +136,7 @@ class GraphToTextConfig(TextConfig):
 
 @dataclass(frozen=True)
 class PretrainedTraining(TrainingConfig):
-    """How a pretrained model is trained; as :class:`TrainingConfig`, with defaults for what is learned already."""
+    """The training of a pretrained model, as in :class:`TrainingConfig`, with defaults for fine-tuning."""
 
     steps: int = 5_000
     batch_size: int = 16
@@ -154,7 +154,7 @@ class PretrainedConfig:
             BART, or a decoder, such as Llama or GPT-2.
         options: keys of the checkpoint's configuration to change, such as ``dropout_rate``.
         freeze: whether only the position models are trained.
-        position_rate: what ``training.learning_rate`` is multiplied by for the position models, whose numbers are new.
+        position_rate: factor of ``training.learning_rate`` for the position models, whose parameters are new.
     """
 
     pretrained: str
@@ -172,13 +172,15 @@ class InjectConfig:
     """A position model in the attention of a pretrained model; see :func:`structpe.adapters.transformers.inject`.
 
     Args:
-        position: a name, a mapping with ``name`` and options, or a list of these, whose sum is taken.
-        where: self-attention of the ``encoder`` or the ``decoder``, or ``cross``; null for the first that there is.
-        layers: numbers of the layers that it enters; null for all.
-        start: ``zero``, at first nothing changes; ``own``, the position model as it is; ``checkpoint``, with the table
-            of T5's own bias, which it replaces (for ``t5``, ``t5-causal``, ``glm-local`` and ``glm-global``).
-        structures: ``given``, those of the items; or ``path``, each text is a path of its tokens, which the decoder of
-            an encoder-decoder needs.
+        position: a name, a mapping with ``name`` and options, or a list of these, which is a sum.
+        where: self-attention of the ``encoder`` or the ``decoder``, or ``cross``; null for the first of these that the
+            model has.
+        layers: numbers of the layers; null for all.
+        start: ``zero``, the output of the model does not change at first; ``own``, the position model as it is;
+            ``checkpoint``, with T5's own table, which it replaces (``t5``, ``t5-causal``, ``glm-local``,
+            ``glm-global``).
+        structures: ``given``, those of the items; or ``path``, each text is a path of its tokens, as the decoder of an
+            encoder-decoder needs.
     """
 
     position: Any
@@ -190,12 +192,12 @@ class InjectConfig:
 
 @dataclass(frozen=True)
 class PretrainedTextConfig(TextConfig):
-    """Everything that a run of graph to text with a pretrained model follows from.
+    """The configuration of a run of graph to text with a pretrained model.
 
     Args:
         prepare: how items become examples.
         model: the checkpoint.
-        inject: position models that enter its attention; an empty list for none.
+        inject: position models for its attention; an empty list for none.
     """
 
     prepare: TextsConfig = field(default_factory=TextsConfig)
@@ -212,7 +214,7 @@ class PretrainedTextConfig(TextConfig):
 
 
 def load_config(path: str | Path | None, overrides: Sequence[str] = ()) -> TextConfig:
-    """The configuration of a YAML file, with overrides such as ``training.steps=100``.
+    """Read a configuration from a YAML file, with overrides such as ``training.steps=100``.
 
     Paths in it are relative to the working directory.
 
@@ -221,7 +223,7 @@ def load_config(path: str | Path | None, overrides: Sequence[str] = ()) -> TextC
         :class:`GraphToTextConfig`.
 
     Raises:
-        ConfigError: the file is missing or no YAML, a key is unknown or missing, a value is of another type.
+        ConfigError: the file is missing or not YAML, a key is unknown or missing, or a value has the wrong type.
     """
     return configurations.load_kind(_kind, path, overrides)
 

@@ -1,4 +1,4 @@
-"""A trained model of texts, ready for structures that it has not seen; and texts for all structures of a file."""
+"""Models that write texts, from the items of a file to texts and their scores."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias
 
 import torch
 from numpy.typing import NDArray
@@ -22,25 +22,29 @@ from structpe.nn.search import SearchConfig, search
 from structpe.nn.seq2seq import EncoderDecoder
 from structpe.structure import Structure
 from structpe.system.printing import say
-from structpe.tasks.config import NO_READER, listed
+from structpe.tasks.config import NO_READER, as_list
 from structpe.tasks.graph_to_text.config import DataConfig, TextConfig
+from structpe.tasks.graph_to_text.scores import Scores, score
 
 __all__ = [
-    "Example",
     "Generated",
     "Generator",
-    "Writer",
-    "WriterOfUnits",
+    "GraphTextExample",
+    "Progress",
+    "TextModel",
+    "UnitTextModel",
     "by_size",
-    "named",
     "read_path",
     "read_split",
-    "write",
+    "with_reader",
 ]
 
+Progress: TypeAlias = "Callable[[int, int], object] | None"
+"""Called with the number of items done, and of all."""
 
-def named(data: DataConfig) -> DataConfig:
-    """The same with the reader that the training files have by their suffixes, if there is one, by its name."""
+
+def with_reader(data: DataConfig) -> DataConfig:
+    """Name the reader that the suffixes of the training files imply, if they imply exactly one."""
     if data.reader is not None:
         return data
     suffixes = {file.suffix for path in paths_of(data.train) for file in _files(path)}
@@ -49,17 +53,17 @@ def named(data: DataConfig) -> DataConfig:
 
 
 def _files(path: Path) -> Iterator[Path]:
-    """The files in a folder, or a file itself, which may be gone."""
+    """The files in a folder, or a file itself, which may no longer exist."""
     inside = path.rglob("*") if path.is_dir() else [path]
     return (file for file in inside if not (file.is_dir() or file.name.startswith(".")))
 
 
 def read_split(data: DataConfig, split: Literal["train", "dev", "test"]) -> list[Item]:
-    """All items of a split.
+    """Read all items of a split.
 
     Raises:
-        ConfigError: the configuration names no such split.
-        ReadError: a file is missing, or an item is bad and is not to be skipped.
+        ConfigError: the configuration does not name the split.
+        ReadError: a file is missing, or an item is bad and bad items are not skipped.
     """
     paths = {"train": data.train, "dev": data.dev, "test": data.test}[split]
     if not paths:
@@ -68,14 +72,14 @@ def read_split(data: DataConfig, split: Literal["train", "dev", "test"]) -> list
 
 
 def read_path(path: str | Path, data: DataConfig) -> list[Item]:
-    """All items of a file or folder, read as the data of the configuration are; tells what was skipped."""
+    """Read all items of a file or folder with the reader of the configuration, and report skipped ones."""
     reading = read(path, data.reader, data.on_error, **data.options)
     if reading.skipped:
         say(f"{path}: {reading.report()}")
     return list(reading.items)
 
 
-class Example(Protocol):
+class GraphTextExample(Protocol):
     """A graph and a text for it, prepared for a model."""
 
     @property
@@ -84,11 +88,11 @@ class Example(Protocol):
 
     @property
     def ids(self) -> NDArray[Any]:
-        """Ids of what is read."""
+        """Ids of the source."""
 
     @property
     def target(self) -> Any:
-        """Ids of the text; None if there is no text."""
+        """Ids of the text; None without a text."""
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -100,20 +104,20 @@ class Example(Protocol):
 
     @property
     def size(self) -> int:
-        """Number of units to read."""
+        """Number of units of the source."""
 
     @property
     def cost(self) -> int:
-        """Number of units to read and to write."""
+        """Number of units of the source and the text."""
 
 
-class Writer(ABC):
-    """A model that writes texts for graphs.
+class TextModel(ABC):
+    """A model that writes texts for graphs, with the preparation of its examples.
 
     Attributes:
-        model: what is trained.
-        collate: from examples to a batch; it does not hold the model, as it is sent to other processes.
-        uses_all: whether every parameter has a part in every loss.
+        model: the trained module.
+        collate: makes a batch of examples. It does not hold the model, since it is sent to other processes.
+        uses_all: whether every parameter contributes to every loss.
     """
 
     model: nn.Module
@@ -121,7 +125,7 @@ class Writer(ABC):
     uses_all: ClassVar[bool] = True
 
     @abstractmethod
-    def examples(self, items: Iterable[Item], every_text: bool = False, jobs: int = 1) -> Sequence[Example]:
+    def examples(self, items: Iterable[Item], every_text: bool = False, jobs: int = 1) -> Sequence[GraphTextExample]:
         """Encode items.
 
         Args:
@@ -131,7 +135,7 @@ class Writer(ABC):
         """
 
     def drawn(self, examples: Sequence[Any], seed: int) -> Sequence[Any] | Drawn[Any]:
-        """The training examples as each epoch has them; ``seed`` of what is random in them."""
+        """The training examples of each epoch, with random parts drawn from ``seed``."""
         del seed
         return examples
 
@@ -141,20 +145,40 @@ class Writer(ABC):
 
     @abstractmethod
     def texts(self, examples: Sequence[Any], config: SearchConfig, device: torch.device) -> list[str]:
-        """The text that the model, in evaluation mode and on the device, writes for each of the examples."""
+        """Write a text for each example, as one batch. The model is in evaluation mode and on the device."""
+
+    def write(
+        self,
+        examples: Sequence[GraphTextExample],
+        numbers: Sequence[int],
+        batch_size: int,
+        config: SearchConfig,
+        device: torch.device,
+    ) -> Iterator[tuple[int, str]]:
+        """Write texts in batches of similar size; yield the number of each example and its text.
+
+        Args:
+            examples: the examples that ``numbers`` refer to.
+            numbers: the examples to write texts for.
+            batch_size: examples per batch.
+            config: the search.
+            device: where the model is.
+        """
+        for batch in by_size(examples, numbers, batch_size):
+            yield from zip(batch, self.texts([examples[i] for i in batch], config, device), strict=True)
 
     def rate(self, name: str) -> float:
-        """What the learning rate is multiplied by for a parameter of the model."""
+        """Factor of the learning rate of a parameter."""
         return 1.0
 
 
-class WriterOfUnits(Writer):
-    """A model trained from the beginning, with units of its own.
+class UnitTextModel(TextModel):
+    """An encoder-decoder trained from scratch, with a vocabulary of its own.
 
     Args:
         model: the encoder-decoder.
         preparer: makes its examples and batches.
-        device: type of the device that computes.
+        device: type of the device.
     """
 
     def __init__(self, model: EncoderDecoder, preparer: Preparer, device: str = "cpu") -> None:
@@ -162,7 +186,7 @@ class WriterOfUnits(Writer):
         self.preparer = preparer
         self.collate = partial(preparer.collate, grouping=model.encoder.grouping, device=device)
 
-    def examples(self, items: Iterable[Item], every_text: bool = False, jobs: int = 1) -> Sequence[Example]:
+    def examples(self, items: Iterable[Item], every_text: bool = False, jobs: int = 1) -> Sequence[GraphTextExample]:
         return self.preparer.examples(items, self.model.encoder.position.encodings, every_text, jobs=jobs)
 
     def drawn(self, examples: Sequence[Any], seed: int) -> Sequence[Any] | Drawn[Any]:
@@ -182,39 +206,19 @@ class WriterOfUnits(Writer):
         return [texts[i] for i in range(len(examples))]
 
 
-def by_size(examples: Sequence[Example], numbers: Sequence[int], batch_size: int) -> list[list[int]]:
-    """Batches of examples of like size, the largest first: should memory not suffice, it is known at once."""
+def by_size(examples: Sequence[GraphTextExample], numbers: Sequence[int], batch_size: int) -> list[list[int]]:
+    """Batches of examples of similar size, the largest first: if memory does not suffice, the first batch fails."""
     order = sorted(numbers, key=lambda i: -examples[i].size)
     return [order[i : i + batch_size] for i in range(0, len(order), batch_size)]
 
 
-def write(
-    writer: Writer,
-    examples: Sequence[Example],
-    batches: Iterable[Sequence[int]],
-    config: SearchConfig,
-    device: torch.device,
-) -> Iterator[tuple[int, str]]:
-    """Number of an example, and the text that the model writes for it, for each example of the batches.
-
-    Args:
-        writer: with the model on the device, in evaluation mode.
-        examples: what the numbers number.
-        batches: numbers of examples.
-        config: how texts are searched for.
-        device: where the model is.
-    """
-    for numbers in batches:
-        yield from zip(numbers, writer.texts([examples[i] for i in numbers], config, device), strict=True)
-
-
 WINDOW = 32
-"""Batches that are sorted by size together; their texts come in the order of the items."""
+"""Batches that are sorted by size together; their texts are returned in the order of the items."""
 
 
 @dataclass(frozen=True)
 class Generated:
-    """What a model wrote for an item.
+    """A generated text.
 
     Attributes:
         id: of the item.
@@ -228,40 +232,40 @@ class Generated:
 
 
 class Generator:
-    """A trained model that writes texts; :func:`structpe.load` makes one of the folder of a run.
+    """A trained model that writes texts; :func:`structpe.load` makes one from the folder of a run.
 
     Args:
-        writer: with the model in evaluation mode, on the device.
+        text_model: the model, in evaluation mode and on the device.
         config: of the run.
         device: where the model is.
     """
 
-    def __init__(self, writer: Writer, config: TextConfig, device: torch.device) -> None:
-        self.writer, self.config, self.device = writer, config, device
+    def __init__(self, text_model: TextModel, config: TextConfig, device: torch.device) -> None:
+        self.text_model, self.config, self.device = text_model, config, device
 
     @property
     def model(self) -> nn.Module:
-        """The model."""
-        return self.writer.model
+        """The module."""
+        return self.text_model.model
 
     def generate(
         self,
         source: str | Path | Item | Structure | Sequence[Item | Structure],
         search: SearchConfig | None = None,
         batch_size: int = 32,
-        progress: Callable[[int, int], object] | None = None,
+        progress: Progress = None,
     ) -> Iterator[Generated]:
-        """A text for each item, in their order. Arguments are checked at once, texts are made one batch after another.
+        """Yield a text for each item, in their order. Arguments are checked at once; texts are made batch by batch.
 
         Args:
-            source: items or structures, one or more, or a file or folder of items, read as the run's own data.
-            search: how texts are searched for; None as the run's configuration says.
-            batch_size: items at once.
+            source: one or more items or structures, or a file or folder, which is read as the run's own data.
+            search: the search; None for that of the run.
+            batch_size: items per batch.
             progress: called with the number of items done, and of all.
 
         Raises:
             ReadError: the source is missing or bad.
-            ConfigError: there is no item, or something is neither an item nor a structure; the run has no reader for a
+            ConfigError: there is no item, or an object is neither an item nor a structure; the run has no reader for a
                 file; the batch size is less than 1.
             EncodingError, PositionError: the position model does not fit a structure.
         """
@@ -273,12 +277,31 @@ class Generator:
             raise ConfigError(f"search is {search!r:.80}; give a SearchConfig, or None for that of the run")
         return self._generated(items, search or self.config.search, batch_size, progress)
 
+    def evaluate(
+        self,
+        source: str | Path | Item | Sequence[Item],
+        search: SearchConfig | None = None,
+        batch_size: int = 32,
+        progress: Progress = None,
+    ) -> tuple[Scores, list[Generated]]:
+        """Generate a text for each item, and score the texts against the references.
+
+        Args:
+            source, search, batch_size, progress: as in :meth:`generate`.
+
+        Raises:
+            ConfigError: an item has no reference.
+            StructPEError: as in :meth:`generate`.
+        """
+        texts = list(self.generate(source, search, batch_size, progress))
+        return score([t.text for t in texts], [t.references for t in texts], self.config.lowercase), texts
+
     def _items(self, source: str | Path | Item | Structure | Sequence[Item | Structure]) -> Sequence[Item]:
         if isinstance(source, (str, Path)):
             if self.config.data.reader is None:
                 raise ConfigError(NO_READER)
             return read_path(source, self.config.data)
-        given: list[Item | Structure] = listed(
+        given: list[Item | Structure] = as_list(
             source,
             (Item, Structure),
             wrong="generate takes items or structures, or the path of a file",
@@ -288,18 +311,13 @@ class Generator:
         return [Item(each, id=str(i)) if isinstance(each, Structure) else each for i, each in enumerate(given, 1)]
 
     def _generated(
-        self,
-        items: Sequence[Item],
-        search: SearchConfig,
-        batch_size: int,
-        progress: Callable[[int, int], object] | None,
+        self, items: Sequence[Item], search: SearchConfig, batch_size: int, progress: Progress
     ) -> Iterator[Generated]:
         for first in range(0, len(items), batch_size * WINDOW):
             window = items[first : first + batch_size * WINDOW]
-            examples = self.writer.examples(window)
-            batches = by_size(examples, range(len(examples)), batch_size)
+            examples = self.text_model.examples(window)
             texts: dict[int, str] = {}
-            for number, text in write(self.writer, examples, batches, search, self.device):
+            for number, text in self.text_model.write(examples, range(len(examples)), batch_size, search, self.device):
                 texts[number] = text
                 if progress is not None:
                     progress(first + len(texts), len(items))

@@ -1,4 +1,4 @@
-"""Pretrained models of Hugging Face as writers of texts, with position models in their attention."""
+"""Pretrained models of Hugging Face that write texts, with position models in their attention."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from structpe.adapters.transformers import register
 from structpe.errors import ConfigError
 from structpe.formats import Item
 from structpe.nn.search import SearchConfig
-from structpe.tasks.graph_to_text.generator import Writer
+from structpe.tasks.graph_to_text.generator import TextModel
 
-__all__ = ["Pretrained", "PretrainedWriter"]
+__all__ = ["Pretrained", "PretrainedTextModel"]
 
 
 class Pretrained(nn.Module):
-    """A model of Hugging Face, in a form that trainings can save: weights that it uses in two places are saved once.
+    """A model of Hugging Face that can be saved during training: weights used in two places are saved once.
 
     Args:
         model: the model.
@@ -51,7 +51,7 @@ def _twice(module: nn.Module, state: dict[str, Any], prefix: str, *others: Any) 
 
 
 def _repeated(module: nn.Module) -> dict[str, str]:
-    """The names of parameters that have another name already, with that name."""
+    """For each further name of a parameter, its first name."""
     first: dict[nn.Parameter, str] = {}
     return {
         name: first[p]
@@ -60,20 +60,20 @@ def _repeated(module: nn.Module) -> dict[str, str]:
     }
 
 
-class PretrainedWriter(Writer):
+class PretrainedTextModel(TextModel):
     """A pretrained model.
 
     Args:
         model: with its position models, as a module that can be saved.
         preparer: makes its examples and batches.
-        pace: what the learning rate of the position models is multiplied by.
+        position_rate: factor of the learning rate of the position models.
     """
 
-    uses_all = False  # of some checkpoints
+    uses_all = False  # some checkpoints have unused parameters
 
-    def __init__(self, model: Pretrained, preparer: Texts, pace: float = 1.0) -> None:
+    def __init__(self, model: Pretrained, preparer: Texts, position_rate: float = 1.0) -> None:
         self.model: Pretrained = model
-        self.preparer, self.pace = preparer, pace
+        self.preparer, self.position_rate = preparer, position_rate
         self.collate = preparer.collate
 
     def examples(self, items: Iterable[Item], every_text: bool = False, jobs: int = 1) -> Sequence[TextExample]:
@@ -83,7 +83,7 @@ class PretrainedWriter(Writer):
         assert batch.labels is not None
         try:
             logits, labels = self.preparer.kind.scores(self.model.model, dict(batch.given), batch.labels)
-        except IndexError as error:  # of a table of places
+        except IndexError as error:  # a text is longer than a table of positions
             raise ConfigError(
                 f"the checkpoint cannot read a text of {batch.given['input_ids'].shape[1]} tokens, or write one of "
                 f"{batch.labels.shape[1]} ({error}); lower prepare.longest_target, or leave long graphs out"
@@ -95,7 +95,7 @@ class PretrainedWriter(Writer):
         return total, there.sum()
 
     def texts(self, examples: Sequence[Any], config: SearchConfig, device: torch.device) -> list[str]:
-        """The texts; the length penalty is Hugging Face's: log-probabilities are divided by length^a."""
+        """Write the texts. The length penalty is Hugging Face's: log-probabilities are divided by length^a."""
         batch = self.preparer.collate(examples, writes=True).to(device)
         model, read = self.model.model, batch.given["input_ids"].shape[1]
         with torch.no_grad():
@@ -111,4 +111,4 @@ class PretrainedWriter(Writer):
         return [self.preparer.text(row) for row in self.preparer.kind.written(found, read).tolist()]
 
     def rate(self, name: str) -> float:
-        return self.pace if ".structpe." in name else 1.0
+        return self.position_rate if ".structpe." in name else 1.0

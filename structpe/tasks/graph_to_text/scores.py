@@ -1,11 +1,9 @@
-r"""BLEU and chrF++ by sacrebleu, with the signatures that say how they were computed; as raw text or simplified.
+r"""BLEU and chrF++ by sacrebleu, with their signatures, and BLEU of simplified texts.
 
-The code of Schmitt et al. 2021 (github.com/mnschmit/graformer, ``src/preprocessing/prepare_webnlg.py``) simplifies a
-text by ``unidecode(text.lower())``, split by the pattern ``(\W)``, words joined by blanks; texts to learn from and
-references are both written so.
-
-BLEU comes in two ways, which are not to be compared: of texts as they are, by sacrebleu's own words (13a), and of texts
-simplified as Schmitt et al. 2021 do, which their table and those that follow it print.
+There are two BLEU scores, which must not be compared: one of the texts as they are, in sacrebleu's own words (13a), and
+one of simplified texts, which Schmitt et al. 2021 and later tables print. Their code (github.com/mnschmit/graformer,
+``src/preprocessing/prepare_webnlg.py``) simplifies both training texts and references by ``unidecode(text.lower())``,
+splits them by the pattern ``(\W)``, and joins the words with blanks.
 """
 
 from __future__ import annotations
@@ -18,52 +16,25 @@ from itertools import zip_longest
 
 from structpe.errors import ConfigError, needing
 
-__all__ = [
-    "Scores",
-    "score",
-    "simplified",
-]
+__all__ = ["Scores", "score", "simplified"]
 
 
 LETTERS = {
-    **{
-        "æ": "ae",
-        "œ": "oe",
-        "ø": "o",
-        "ß": "ss",
-        "ı": "i",
-        "ł": "l",
-        "đ": "d",
-        "ð": "d",
-        "þ": "th",
-        "ħ": "h",
-        "ə": "@",
-    },
+    **{"æ": "ae", "œ": "oe", "ø": "o", "ß": "ss", "ı": "i", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "ħ": "h"},
     **{"‐": "-", "‑": "-", "‒": "-", "–": "-", "−": "-", "—": "--", "―": "--", "‘": "'", "’": "'", "‚": ",", "“": '"'},
-    **{
-        "”": '"',
-        "„": ",,",
-        "«": "<<",
-        "»": ">>",
-        "‹": "<",
-        "›": ">",
-        "´": "'",
-        "′": "'",
-        "·": "*",
-        "•": "*",
-        "°": "deg",
-    },
+    **{"”": '"', "„": ",,", "«": "<<", "»": ">>", "‹": "<", "›": ">", "´": "'", "′": "'", "·": "*", "•": "*"},
+    **{"ə": "@", "°": "deg"},
     **{"£": "PS", "€": "EUR", "×": "x", "±": "+-", "½": " 1/2", "¼": " 1/4", "¾": " 3/4", "™": "(tm)", "§": "SS"},
-}
-"""What has no decomposition into ASCII, as the package unidecode writes it; WebNLG has eight of these."""
+}  # fmt: skip
+"""Characters without a decomposition into ASCII, as the package unidecode writes them; WebNLG has eight of these."""
 TABLE = str.maketrans(LETTERS)
 
 
 def simplified(text: str) -> str:
-    """Lower case, ASCII, each character that is no letter, digit or underscore a word of its own, one blank between.
+    """Simplify a text: lower case, ASCII, and every character but letters, digits and underscores a separate word.
 
-    Marks of letters are left off (é is e); letters and signs of ``LETTERS`` are spelled out. Characters of other
-    scripts are left out, where unidecode would transliterate them.
+    Accents are removed (é becomes e), and the characters of ``LETTERS`` are spelled out. Characters of other scripts
+    are removed; unidecode would transliterate them.
     """
     spelled = unicodedata.normalize("NFKD", text.lower().translate(TABLE))
     plain = spelled.encode("ascii", "ignore").decode("ascii")
@@ -72,13 +43,12 @@ def simplified(text: str) -> str:
 
 @dataclass(frozen=True)
 class Scores:
-    """Scores of a corpus, 0 to 100, more is better.
+    """Scores of a corpus, from 0 to 100; higher is better.
 
     Attributes:
         bleu: BLEU of the corpus (Papineni et al. 2002).
         chrf: chrF++ (Popovic 2017): F score, beta 2, of character 1..6-grams and word 1..2-grams.
-        simplified_bleu: BLEU of the corpus in lower case and ASCII, split at what is no letter or digit, without
-            smoothing (Schmitt et al. 2021).
+        simplified_bleu: BLEU of the simplified corpus (:func:`simplified`), without smoothing (Schmitt et al. 2021).
         bleu_signature, chrf_signature, simplified_signature: sacrebleu's signatures, printed with the numbers.
     """
 
@@ -102,11 +72,11 @@ def score(hypotheses: Sequence[str], references: Sequence[Sequence[str]], lowerc
 
     Args:
         hypotheses: a text per item, not tokenised.
-        references: per item one reference or more; items may differ in how many.
-        lowercase: whether case is ignored; for models that write lower case only.
+        references: one or more references per item.
+        lowercase: whether to ignore case, for models that write lower case only.
 
     Raises:
-        ConfigError: no text at all, an item without a reference, or other numbers of texts and of references.
+        ConfigError: there is no text, an item has no reference, or the numbers of texts and items differ.
     """
     with needing("sacrebleu", "text"):
         from sacrebleu.metrics.bleu import BLEU
@@ -115,10 +85,10 @@ def score(hypotheses: Sequence[str], references: Sequence[Sequence[str]], lowerc
         raise ConfigError(f"{len(hypotheses)} texts for {len(references)} items; give one text per item, one at least")
     if without := [i for i, texts in enumerate(references) if not texts]:
         raise ConfigError(f"item {without[0] + 1} has no reference text to be scored against; leave it out")
-    # sacrebleu wants the first references of all items, then the second ones, ... A missing one is None; an empty
-    # string would count as a reference of length 0 and change the brevity penalty.
+    # sacrebleu takes the first references of all items, then the second ones, and so on. A missing one is None; an
+    # empty string would count as a reference of length 0 and change the brevity penalty.
     streams = [list(stream) for stream in zip_longest(*references)]
-    # force: some corpora hold tokenised text, as AMR releases do; a warning at each validation helps nobody.
+    # force: no warning at each validation about tokenised text, which some corpora hold, such as AMR releases.
     bleu, chrf = BLEU(lowercase=lowercase, force=True), CHRF(word_order=2, lowercase=lowercase)
     simple = BLEU(tokenize="none", smooth_method="none", force=True)
     simple_streams: list[list[str]] = [[text and simplified(text) for text in stream] for stream in streams]

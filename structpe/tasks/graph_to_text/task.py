@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from structpe.tasks.graph_to_text.config import TextConfig
-from structpe.tasks.graph_to_text.generator import Example, Writer, by_size, write
+from structpe.tasks.graph_to_text.generator import GraphTextExample, TextModel, by_size
 from structpe.tasks.graph_to_text.scores import score
 from structpe.tasks.training.task import Gather, Task
 
@@ -20,38 +20,38 @@ __all__ = ["GraphToText"]
 class GraphToText(Task):
     """Cross entropy per unit, with label smoothing in training only; BLEU and chrF++ on the validation split.
 
-    These two are of greedy texts of ``config.dev_texts`` items, drawn once and for all runs alike.
+    BLEU and chrF++ score greedy texts of ``config.dev_texts`` items, which are the same in all runs.
 
     Args:
-        writer: what is trained.
+        text_model: the model to train.
         dev: the validation split.
-        config: smoothing, the metric that decides, the search.
+        config: label smoothing, selection metric and search.
     """
 
     pads = True  # texts in the decoder
 
-    def __init__(self, writer: Writer, dev: Sequence[Example], config: TextConfig) -> None:
-        self.writer, self.model, self.uses_all = writer, writer.model, writer.uses_all
+    def __init__(self, text_model: TextModel, dev: Sequence[GraphTextExample], config: TextConfig) -> None:
+        self.text_model, self.model, self.uses_all = text_model, text_model.model, text_model.uses_all
         self.dev, self.config = dev, config
         self.scored = _drawn(len(dev), config.dev_texts) if config.training.metric != "loss" else []
-        self.collate = writer.collate
 
     def loss(self, batch: Any) -> tuple[Tensor, Tensor]:
-        return self.writer.loss(batch, self.config.training.smoothing)
+        return self.text_model.loss(batch, self.config.training.smoothing)
 
     def rate(self, name: str) -> float:
-        return self.writer.rate(name)
+        return self.text_model.rate(name)
 
     def validate(self, device: torch.device, share: int, shares: int, gather: Gather) -> dict[str, float]:
         if not self.dev:
             return {}
-        mine = range(share, len(self.dev), shares)
+        batch_size = self.config.training.batch_size
         total, count = 0.0, 0
-        for numbers in by_size(self.dev, mine, self.config.training.batch_size):
-            batch = self.collate([self.dev[i] for i in numbers]).to(device)
-            loss, units = self.writer.loss(batch, 0.0)
+        for numbers in by_size(self.dev, range(share, len(self.dev), shares), batch_size):
+            batch = self.text_model.collate([self.dev[i] for i in numbers]).to(device)
+            loss, units = self.text_model.loss(batch, 0.0)
             total, count = total + float(loss), count + int(units)
-        found = gather((total, count, self._texts(device, self.scored[share::shares])))
+        mine = self.text_model.write(self.dev, self.scored[share::shares], batch_size, self.config.greedy, device)
+        found = gather((total, count, dict(mine)))
         scores = {"loss": sum(total for total, _, _ in found) / sum(count for _, count, _ in found)}
         if self.scored:
             texts = {i: text for _, _, theirs in found for i, text in theirs.items()}
@@ -60,13 +60,9 @@ class GraphToText(Task):
             scores |= {"bleu": whole.bleu, "chrf": whole.chrf}
         return scores
 
-    def _texts(self, device: torch.device, mine: Sequence[int]) -> dict[int, str]:
-        batches = by_size(self.dev, mine, self.config.training.batch_size)
-        return dict(write(self.writer, self.dev, batches, self.config.greedy, device))
-
 
 def _drawn(size: int, count: int) -> list[int]:
-    """Numbers of the items whose texts are scored, in their order; the same in every run with this split."""
+    """Sorted numbers of the items whose texts are scored; the same in every run with this split."""
     if not count or count >= size:
         return list(range(size))
     return sorted(np.random.default_rng(0).permutation(size)[:count].tolist())

@@ -19,12 +19,12 @@ __all__ = ["BenchmarkConfig", "PredictionConfig", "PredictionTraining", "Samplin
 
 @dataclass(frozen=True)
 class BenchmarkConfig:
-    """What is learned.
+    """The benchmark.
 
     Args:
-        name: of the benchmark.
-        folder: where its files are.
-        options: of the benchmark.
+        name: name of the benchmark.
+        folder: folder of its files.
+        options: options of the benchmark.
     """
 
     name: str
@@ -34,30 +34,31 @@ class BenchmarkConfig:
 
 @dataclass(frozen=True)
 class SamplingConfig:
-    """How a graph whose nodes are predicted is trained on.
+    """How a graph is sampled for training, if its nodes are predicted.
 
-    ``full``: all of it in every step; ``training.batch_size`` says nothing then.
+    ``full``: every step takes the whole graph; ``training.batch_size`` has no effect.
 
-    ``neighbours``: as many training nodes as ``training.batch_size``, and of the messages to them and to their
-    neighbours those that are drawn (Hamilton et al. 2017). Give as many fanouts as the model has layers. The weights of
-    ``gcn`` are those of the whole graph, and messages represent those that were not drawn; ``sage`` takes the mean of
-    what was drawn; ``gin``, ``gine`` take sums, which are smaller than on the whole graph.
+    ``neighbours``: a step takes ``training.batch_size`` training nodes, and samples messages to them and to their
+    neighbours (Hamilton et al. 2017). Give as many fanouts as the model has layers. ``gcn`` uses the weights of the
+    whole graph, and sampled messages also represent the others; ``sage`` takes the mean of the sampled messages;
+    ``gin`` and ``gine`` take their sum, which is smaller than on the whole graph.
 
-    ``partition``: the graph is cut into ``parts``, and a step takes as many as ``training.batch_size``, with all edges
-    among their nodes (Chiang et al. 2019). Parts without a training node are not trained on. Where a part is nearly one
-    class, many small ones in a step and ``norm: layer`` learn what few large ones and statistics over them do not.
+    ``partition``: the graph is cut into ``parts``, and a step takes ``training.batch_size`` of them, with all edges
+    among their nodes (Chiang et al. 2019). Parts without a training node are not used. If a part has nearly a single
+    class, use many small parts per step and ``norm: layer``: a model may not learn from few large ones with statistics
+    over them.
 
-    In all three every training node comes once an epoch. Encodings of nodes are computed on the whole graph, those of
-    pairs on what a step takes; attention is among its nodes. Validation and test are on the whole graph, unless the
-    model looks at all pairs of nodes and was trained on parts: it is then scored as it was trained, on
-    ``training.batch_size`` parts at a time, those next to one another, each node once. What looks at all pairs is
-    attention that no position model confines to listed pairs and no feature map makes linear, and encodings of all
-    pairs; beyond 20,000 nodes at a time they are refused.
+    In each case every training node occurs once an epoch. Encodings of nodes are computed on the whole graph, those of
+    pairs on the nodes of a step; attention is among these nodes. Validation and test use the whole graph, unless the
+    model uses all pairs of nodes and was trained on parts: then it is scored on ``training.batch_size`` adjacent parts
+    at a time, each node once. A model uses all pairs if it has encodings of all pairs, or attention that is neither
+    restricted to listed pairs by a position model nor made linear by a feature map; at most 20,000 nodes at a time are
+    allowed.
 
     Args:
         kind: one of the three.
-        fanouts: messages drawn to each node at each distance, the training nodes first.
-        parts: how many there are, of like size and with few edges between them.
+        fanouts: number of messages sampled to each node at each distance, beginning with the training nodes.
+        parts: number of parts, of similar size and with few edges between them.
     """
 
     kind: Literal["full", "neighbours", "partition"] = "full"
@@ -82,13 +83,13 @@ class SamplingConfig:
 
 @dataclass(frozen=True)
 class PredictionTraining(TrainingConfig):
-    """How a model of graphs is trained; as :class:`TrainingConfig`, with defaults for benchmarks.
+    """The training of a model of graphs, as in :class:`TrainingConfig`, with defaults for benchmarks.
 
-    The best model is the one whose official metric is best on the validation split.
+    The best model has the best official metric on the validation split.
 
-    Several ``devices`` share each batch out, and do what one does with all of it, but for two things: dropout draws
-    other numbers, and batch normalisation (``model.norm: batch``, and that of position models which have one, such as
-    ``rwse``) normalises over the part that a device has.
+    Several ``devices`` share each batch. The result is that of one device, with two exceptions: dropout draws other
+    numbers, and batch normalisation (``model.norm: batch``, or in a position model such as ``rwse``) normalises over
+    the part of the batch on a device.
     """
 
     steps: int = 10_000
@@ -107,18 +108,18 @@ class PredictionTraining(TrainingConfig):
 
 @dataclass(frozen=True)
 class PredictionConfig:
-    """Everything that a training on a benchmark follows from.
+    """The configuration of a training on a benchmark.
 
     Args:
         data: the benchmark.
-        split: number of the official split, from 0; null for the number of the seed, modulo the number of splits.
-        model: sizes and options.
-        position: a name, a mapping with ``name`` and options, or a list of these, whose sum is taken; an empty list for
-            no position information.
-        sampling: how a large graph is trained on.
+        split: number of the official split, from 0; null for the seed, modulo the number of splits.
+        model: sizes and options of the model.
+        position: the position model: a name, a mapping with ``name`` and options, or a list of these, which is a sum;
+            an empty list for no position information.
+        sampling: how a large graph is sampled for training.
         training: how the model is trained.
         out: folder of the run.
-        name: what the run is called in tables.
+        name: name of the run in tables.
     """
 
     data: BenchmarkConfig
@@ -135,9 +136,9 @@ class PredictionConfig:
 
 
 def load_config(path: str | Path | None, overrides: Sequence[str] = ()) -> PredictionConfig:
-    """The configuration of a YAML file, with overrides such as ``training.steps=100``.
+    """Read a configuration from a YAML file, with overrides such as ``training.steps=100``.
 
     Raises:
-        ConfigError: the file is missing or no YAML, a key is unknown or missing, a value is of another type.
+        ConfigError: the file is missing or not YAML, a key is unknown or missing, or a value has the wrong type.
     """
     return configurations.load(PredictionConfig, path, overrides)

@@ -1,4 +1,4 @@
-"""A benchmark made ready for a model: encoded once, then kept on disk for all runs of a study."""
+"""The encodings of a benchmark, computed once and stored for all runs of a study; and limits on its size."""
 
 from __future__ import annotations
 
@@ -22,35 +22,28 @@ from structpe.system.files import atomic_text, sweep
 from structpe.system.workers import workers
 from structpe.tasks.prediction.config import PredictionConfig
 
-__all__ = [
-    "MOST",
-    "Encodings",
-    "check_pairs",
-    "encode",
-    "most_nodes",
-    "quadratic",
-]
+__all__ = ["MOST", "Encodings", "check_pairs", "encode", "most_nodes", "quadratic"]
 
 
 @dataclass(frozen=True, eq=False)
 class Encodings:
-    """What encodings say of the graphs of a benchmark.
+    """The encodings of the graphs of a benchmark.
 
     Attributes:
-        values: per encoding, of each graph.
-        seconds: what it took to compute them, when that was done.
+        values: for each encoding, its values for each graph.
+        seconds: the time it took to compute them.
     """
 
     values: Mapping[Encoding, Sequence[Encoded]]
     seconds: float
 
     def of(self, graph: int) -> Mapping[Encoding, Encoded]:
-        """Of one graph; what is stored is read when it is asked for."""
+        """The encodings of one graph; stored values are read on access."""
         return _Row(self.values, graph)
 
 
 class _Row(Mapping[Encoding, Encoded]):
-    """The encodings of one graph. A list of these is a list of numbers, however large the encodings are."""
+    """The encodings of one graph, which holds only its number: a list of these is small."""
 
     __slots__ = ("graph", "values_of")
 
@@ -70,15 +63,15 @@ class _Row(Mapping[Encoding, Encoded]):
 def encode(graphs: Sequence[Structure], encodings: Sequence[Encoding], folder: Path, jobs: int = 1) -> Encodings:
     """Encode graphs, or open the stores of an earlier run.
 
-    Each encoding has its own store, named after the encoding and a digest of the graphs. One run computes it and
-    others wait. A store whose process was killed is completed.
+    Each encoding has its own store, named after the encoding and a digest of the graphs. One run computes it while
+    others wait. The store of a process that was killed is completed.
 
     Args:
-        graphs: of a benchmark.
+        graphs: the graphs of a benchmark.
         encodings: fitted, if they need to be.
-        folder: of the stores.
-        jobs: processes that encode, whose number the stores do not depend on. With several, runs that share the folder
-            encode one after another, so that their processes do not add up.
+        folder: folder of the stores.
+        jobs: number of processes that encode; the stores do not depend on it. With several, runs that share the folder
+            encode one after another: together they start no more processes.
 
     Raises:
         EncodingError: a graph lacks what an encoding needs.
@@ -101,7 +94,7 @@ def _stored(path: Path, graphs: Sequence[Structure], encoding: Encoding, jobs: i
     clock = path.with_name(f"{path.name}.seconds.json")
     with FileLock(path.with_name(f"{path.name}.lock")):
         if not path.exists():
-            # Of a process that was killed over it; where nothing of its work is left, neither is its time.
+            # The time of a process that was killed counts only if its unfinished store is still there.
             before = _seconds(clock) if path.with_name(f"{path.name}.tmp").exists() else 0.0
             began = 0.0
 
@@ -118,7 +111,7 @@ def _stored(path: Path, graphs: Sequence[Structure], encoding: Encoding, jobs: i
 
 @contextmanager
 def _several(folder: Path, graphs: Sequence[Structure], jobs: int) -> Iterator[Executor | None]:
-    """An executor, where there are several processes and parts of the graphs for them."""
+    """An executor, if there are several processes and enough graphs for them."""
     from filelock import FileLock
 
     count = min(jobs, sum(1 for _ in parts(graphs))) if jobs > 1 else 1
@@ -134,16 +127,16 @@ def _seconds(clock: Path) -> float:
 
 
 MOST = 20_000
-"""Nodes whose pairs may all be looked at, at most: a number for each pair takes 1.6 GB then, for each head."""
+"""Largest number of nodes for a model of all pairs; a number per pair then takes 1.6 GB per head."""
 
 
 def most_nodes(model: GraphModel, size: int) -> int:
-    """How many nodes of a graph of this size a batch may have."""
+    """Largest number of nodes in a batch of a graph of this size."""
     return MOST if quadratic(model) else size
 
 
 def quadratic(model: GraphModel) -> bool:
-    """Whether the model looks at all pairs of nodes: time and memory then grow with the square of their number."""
+    """Whether the model uses all pairs of nodes: its time and memory are then quadratic."""
     return _attends_to_all(model) or any(e.arity == 2 and not e.sparse for e in model.position.encodings)
 
 
@@ -157,17 +150,17 @@ def _attends_to_all(model: GraphModel) -> bool:
 
 
 def _lists(position: PositionModel, layer: int) -> bool:
-    """Whether a position model lists the pairs that attend in a layer."""
+    """Whether a position model restricts attention in a layer to listed pairs."""
     if isinstance(position, Sum):
         return any(_lists(each, own) for each, own in position.acting(layer))
     return any(encoding.sparse for encoding in position.encodings)
 
 
 def check_pairs(config: PredictionConfig, benchmark: Benchmark, model: GraphModel) -> None:
-    """Check that no piece whose pairs are all looked at is too large, before anything is computed.
+    """Check the number of nodes per step of a model of all pairs, before anything is computed.
 
     Raises:
-        ConfigError: the model looks at all pairs of too many nodes.
+        ConfigError: there are too many nodes.
     """
     n, kind, parts = benchmark.graphs[0].size, config.sampling.kind, config.sampling.parts
     if n <= MOST or not quadratic(model):

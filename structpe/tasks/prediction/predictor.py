@@ -1,4 +1,4 @@
-"""A trained model of graphs, ready for graphs that it has not seen."""
+"""A trained model of graphs, which predicts new graphs."""
 
 from __future__ import annotations
 
@@ -23,15 +23,11 @@ from structpe.objectives import OBJECTIVES, Objective
 from structpe.plain import read_json
 from structpe.structure import Structure
 from structpe.system.files import atomic_text
-from structpe.tasks.config import listed
+from structpe.tasks.config import as_list
 from structpe.tasks.prediction.encodings import MOST, quadratic
 from structpe.tasks.prediction.task import Structures, by_room
 
-__all__ = [
-    "Predictions",
-    "Predictor",
-    "Signature",
-]
+__all__ = ["Predictions", "Predictor", "Signature"]
 
 
 REMEDY = "train afresh"
@@ -39,14 +35,14 @@ REMEDY = "train afresh"
 
 @dataclass(frozen=True)
 class Signature:
-    """Inputs and outputs of a model.
+    """The inputs and outputs of a model.
 
     Attributes:
         nodes: kind of the features ``x`` of nodes.
         edges: kind of the features ``edge_x`` of edges.
-        objective: what is predicted.
-        names: of the labels, numbers or classes that are predicted.
-        reader: the reader that gives graphs these features, from a file; empty where there is none.
+        objective: the objective.
+        names: names of the predicted labels, numbers or classes.
+        reader: name of the reader whose graphs have these features; empty without one.
         options: options of the reader.
     """
 
@@ -59,13 +55,13 @@ class Signature:
 
     @classmethod
     def of(cls, benchmark: Benchmark) -> Self:
-        """That of a model of a benchmark. What has no name is called ``prediction``, or has its number as name."""
+        """The signature of a model of a benchmark. Outputs without names are called ``prediction`` or numbered."""
         outputs = benchmark.objective.outputs
         names = benchmark.names or (("prediction",) if outputs == 1 else tuple(map(str, range(outputs))))
         return cls(benchmark.nodes, benchmark.edges, benchmark.objective, names, benchmark.reader, benchmark.options)
 
     def save(self, file: Path) -> None:
-        """Write it as JSON."""
+        """Write the signature as JSON."""
         made = {each.name: getattr(self.objective, each.name) for each in fields(self.objective) if each.init}
         plain = {
             "nodes": None if self.nodes is None else asdict(self.nodes),
@@ -97,10 +93,10 @@ class Signature:
             )
 
     def check(self, graphs: Sequence[Structure]) -> None:
-        """Check that graphs have the features that the model reads. Further ones are ignored.
+        """Check that graphs have the features that the model reads; other features are ignored.
 
         Raises:
-            ConfigError: a graph lacks features, or they are of another kind.
+            ConfigError: features are missing, or of another kind.
         """
         for number, graph in enumerate(graphs):
             with located(graph.name or f"graph {number}"):
@@ -132,13 +128,13 @@ def _said(options: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """What a model predicts of c graphs or nodes, in the order of the graphs.
+    """Predictions for c graphs or nodes, in the order of the graphs.
 
     Attributes:
         graph: (c,) number of the graph of each row.
         node: (c,) number of the node in its graph; None if graphs are predicted.
-        scores: (c, k) what the model gives, before any softmax or sigmoid.
-        columns: by name, (c,) what it means: numbers of a regression, probabilities of labels, the class and the
+        scores: (c, k) outputs of the model, before any softmax or sigmoid.
+        columns: (c,) predictions by name: numbers of a regression, probabilities of labels, or the class and the
             probabilities of all classes.
     """
 
@@ -151,13 +147,13 @@ class Predictions:
         return len(self.graph)
 
     def table(self, ids: Sequence[str] | None = None) -> dict[str, NDArray[Any]]:
-        """All columns, as ``pandas.DataFrame`` takes them: ``id``, ``node`` where nodes are predicted, predictions.
+        """All columns, for ``pandas.DataFrame``: ``id``, ``node`` if nodes are predicted, and the predictions.
 
         Args:
-            ids: of the graphs; by default their numbers.
+            ids: ids of the graphs; by default their numbers.
 
         Raises:
-            ConfigError: there are more or fewer ids than graphs.
+            ConfigError: the number of ids is not that of the graphs.
         """
         graphs = int(self.graph[-1]) + 1
         given: Any = ids
@@ -170,15 +166,15 @@ class Predictions:
 
 
 class Predictor:
-    """A trained model of graphs; :func:`structpe.load` makes one of the folder of a run.
+    """A trained model of graphs; :func:`structpe.load` makes one from the folder of a run.
 
     Args:
-        model: in evaluation mode, on the device.
-        signature: what it reads and predicts.
-        device: where it is.
+        model: the model, in evaluation mode and on the device.
+        signature: inputs and outputs of the model.
+        device: the device.
 
     Raises:
-        ConfigError: the model predicts pairs of nodes of the graph that it learned from.
+        ConfigError: the model predicts pairs of nodes, which it can do only for the graph of its training.
     """
 
     def __init__(self, model: GraphModel, signature: Signature, device: torch.device) -> None:
@@ -190,19 +186,19 @@ class Predictor:
         self.model, self.signature, self.device = model, signature, device
 
     def predict(self, graphs: Structure | Sequence[Structure]) -> Predictions:
-        """Predict graphs, or each of their nodes. What is said of a graph does not depend on the others.
+        """Predict graphs, or each of their nodes. The predictions for a graph do not depend on the others.
 
         Args:
             graphs: one or more, with the features ``x`` and ``edge_x`` that the model reads. :func:`structpe.read`
                 reads files, :func:`structpe.as_structure` converts objects of other libraries.
 
         Raises:
-            ConfigError: there is no graph, something is not one, one lacks features, or one is too large for a model
-                that looks at all pairs.
+            ConfigError: there is no graph, an object is not a graph, features are missing, or a graph is too large for
+                a model of all pairs.
             EncodingError: a graph lacks what an encoding needs.
             StructPEError: a prediction is not finite.
         """
-        given = listed(
+        given = as_list(
             graphs,
             (Structure,),
             wrong="predict takes structures",
@@ -242,13 +238,13 @@ class Predictor:
         return [self._read(example) for example in each]
 
     def _read(self, example: Example) -> Example:
-        """The example with the features that the model reads."""
+        """The example with only the features that the model reads."""
         x = None if self.signature.nodes is None else example.x
         return replace(example, x=x, edge_x=None if self.signature.edges is None else example.edge_x)
 
     @torch.no_grad()
     def _predict(self, examples: Sequence[Example], numbers: Sequence[int]) -> tuple[NDArray[np.int64], Tensor]:
-        """The graph of each row, and the row."""
+        """The number of the graph of each row, and the rows."""
         batch = Structures(self.model.grouping, self.device.type)([examples[i] for i in numbers]).to(self.device)
         scores = self.model(batch).float().cpu()
         of = batch.order[batch.graph] if self._of_nodes else batch.order

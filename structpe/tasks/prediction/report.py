@@ -1,4 +1,4 @@
-"""The results of a study: scores, curves, tables and pictures."""
+"""The results of a study: scores, learning curves and tables."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from structpe.system.files import atomic_text, atomic_write, replacing
 from structpe.system.printing import say
 from structpe.tasks.prediction.study import Key, Published, StudyConfig, by_row
 from structpe.tasks.training import folder as folders
-from structpe.tasks.training.result import Ended, Result
+from structpe.tasks.training.result import Result, StoredResult
 
 __all__ = [
     "KINDS",
     "SUFFIXES",
     "Difference",
-    "Line",
+    "LearningCurve",
     "Outcome",
-    "Row",
     "Score",
+    "TableRow",
     "Write",
     "claim",
     "curve",
@@ -38,30 +38,30 @@ __all__ = [
     "draw",
     "limits",
     "lines",
-    "read",
+    "read_scores",
     "report",
     "rows",
     "scores",
     "table_writer",
-    "write",
+    "write_rows",
 ]
 
 
 @dataclass(frozen=True)
-class Outcome(Ended):
+class Outcome(StoredResult):
     """The result of a run of prediction.
 
     Attributes:
         metric: name of the official metric.
-        valid: value of the best model on the validation split; None without a validation split, when the last model is
-            kept.
-        test: value of the same model on the test split, computed once.
-        parameters: of the model, all that are trained.
-        encoding_seconds: seconds to encode all graphs; 0 if there are no encodings.
+        valid: its value for the best model on the validation split; None without a validation split, when the last
+            model is kept.
+        test: its value for the same model on the test split, computed once.
+        parameters: number of trained parameters.
+        encoding_seconds: seconds to encode all graphs; 0 without encodings.
         training: the result of training.
-        versions: of the software, the commit and the machine.
+        versions: versions of the software, the commit and the machine.
         data: name of the data in the benchmark.
-        note: remark that belongs to its results.
+        note: a remark of the benchmark on its results.
         others: values of the other metrics of the objective on the test split.
     """
 
@@ -90,7 +90,7 @@ class Score:
 
     Attributes:
         row: ``DATA/MODEL/POSITION`` of the study.
-        seed: of the run; also its split, where there are several.
+        seed: the seed of the run, and the number of its split if there are several.
         metric: name of the metric.
         test, valid: on these splits; None if there is no validation split.
     """
@@ -104,19 +104,19 @@ class Score:
 
 @dataclass(frozen=True)
 class Difference:
-    """By how much a row is better than another, over the seeds that both have.
+    """A paired comparison of two rows over their common seeds.
 
-    With d_i the difference of the two test scores of seed i, positive where the first row is better: the mean of d_i,
-    its sample deviation, and the two-sided p of Student's t test that the mean is 0 (n - 1 degrees of freedom). The
-    seeds share their splits and the order of their batches, hence pairs. A p of three seeds says little: it supposes
-    normal differences, and only large ones become small p.
+    With d_i the difference of the two test scores of seed i, positive if the first row is better: the mean of d_i, its
+    sample deviation, and the two-sided p of Student's t test that the mean is 0 (n - 1 degrees of freedom). The test is
+    paired because runs of one seed share the split and the order of batches. The p of three seeds says little: the test
+    assumes normal differences, and only large ones have a small p.
 
     Attributes:
-        first, second: rows.
+        first, second: the rows.
         metric: name of the metric.
         seeds: n.
         mean, deviation: of d_i.
-        p: of the test; 0 or 1 where all d_i are equal.
+        p: of the test; 0 or 1 if all d_i are equal.
     """
 
     first: str
@@ -137,7 +137,7 @@ class Difference:
 
 
 def scores(study: StudyConfig, keys: Sequence[Key]) -> list[Score]:
-    """Of all finished runs."""
+    """The scores of all finished runs."""
     found = ((key, Outcome.load(study.folder(key))) for key in keys)
     return [
         Score(str(key).rpartition("/")[0], key.seed, done.metric, done.test, done.valid)
@@ -147,10 +147,10 @@ def scores(study: StudyConfig, keys: Sequence[Key]) -> list[Score]:
 
 
 def difference(known: Sequence[Score], first: str, second: str) -> Difference:
-    """By how much the first row is better than the second on the test split.
+    """Compare two rows on the test split.
 
     Raises:
-        ConfigError: a row has no finished run, the rows have another metric, or share fewer than two seeds.
+        ConfigError: a row has no finished run, the rows have different metrics, or share fewer than two seeds.
     """
     mine, theirs = ({each.seed: each for each in known if each.row == row} for row in (first, second))
     for row, found in ((first, mine), (second, theirs)):
@@ -169,37 +169,31 @@ def difference(known: Sequence[Score], first: str, second: str) -> Difference:
         )
     (metric,) = metrics
     sign = -1 if METRICS[metric].less_is_better else 1
-    apart = [sign * (mine[seed].test - theirs[seed].test) for seed in shared]
-    mean, deviation = statistics.fmean(apart), statistics.stdev(apart)
-    p = float(stats.ttest_1samp(apart, 0).pvalue) if deviation else float(mean == 0)
+    differences = [sign * (mine[seed].test - theirs[seed].test) for seed in shared]
+    mean, deviation = statistics.fmean(differences), statistics.stdev(differences)
+    p = float(stats.ttest_1samp(differences, 0).pvalue) if deviation else float(mean == 0)
     return Difference(first, second, metric, len(shared), mean, deviation, p)
 
 
-def write(known: Sequence[Score], file: Path) -> None:
-    """``scores.csv``: a line per run."""
-    atomic_write(file, lambda hidden: _write_scores(known, hidden))
+def write_rows(rows: Sequence[Any], cls: type[Any], file: Path) -> None:
+    """Write instances of a dataclass as CSV, with a column for each field."""
+    names = [field.name for field in fields(cls)]
+
+    def write(hidden: Path) -> None:
+        with hidden.open("w", newline="", encoding="utf-8") as stream:
+            writer = csv.writer(stream)
+            writer.writerow(names)
+            writer.writerows([getattr(row, name) for name in names] for row in rows)
+
+    atomic_write(file, write)
 
 
-def _write_scores(known: Sequence[Score], path: Path) -> None:
-    names = [field.name for field in fields(Score)]
-    with path.open("w", newline="", encoding="utf-8") as stream:
-        writer = csv.writer(stream)
-        writer.writerow(names)
-        writer.writerows([getattr(each, name) for name in names] for each in known)
-
-
-def read(file: Path) -> list[Score]:
-    """What ``write`` wrote."""
+def read_scores(file: Path) -> list[Score]:
+    """Read ``scores.csv``."""
     with file.open(newline="", encoding="utf-8") as stream:
         return [
-            Score(
-                row["row"],
-                int(row["seed"]),
-                row["metric"],
-                float(row["test"]),
-                float(row["valid"]) if row["valid"] else None,
-            )
-            for row in csv.DictReader(stream)
+            Score(r["row"], int(r["seed"]), r["metric"], float(r["test"]), float(r["valid"]) if r["valid"] else None)
+            for r in csv.DictReader(stream)
         ]
 
 
@@ -207,23 +201,23 @@ Floats: TypeAlias = NDArray[np.float64]
 
 KINDS = ("svg", "png")
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#8c6d31")
-"""Those that people who see few colours can tell apart (Okabe and Ito 2008), with a brown for their yellow."""
+"""Colours for colour-blind readers (Okabe and Ito 2008), with a brown instead of their yellow."""
 STYLES = ("-", "--", ":", "-.")
 INSIDE = 4
-"""Lines whose names have room inside the picture."""
+"""Largest number of curves for a legend inside the picture."""
 BEGINNING = 0.2
-"""Share of the steps that does not decide what part of the axis is shown."""
+"""Fraction of the first steps that is ignored for the limits of the axis."""
 
 
 @dataclass(frozen=True, eq=False)
-class Line:
-    """The runs of a model with a position, as far as all of them have come.
+class LearningCurve:
+    """The validations of a model with a position, as far as all its runs have come.
 
     Attributes:
-        name: of model and position.
-        metric: the official one.
-        steps: (k,) after which the model was validated.
-        values: (seeds, k) of the metric.
+        name: names of model and position.
+        metric: the official metric.
+        steps: (k,) steps of the validations.
+        values: (seeds, k) values of the metric.
     """
 
     name: str
@@ -233,9 +227,9 @@ class Line:
 
 
 def draw(study: StudyConfig, keys: Sequence[Key]) -> list[Path]:
-    """A picture ``curves-DATA.svg`` and ``.png`` for each data set with a validation: a line per model and position.
+    """Draw ``curves-DATA.svg`` and ``.png`` for each data set with validations, with a line per model and position.
 
-    The line is the mean over seeds, the band from the least to the greatest.
+    The line is the mean over seeds, the band the range from the smallest to the largest value.
 
     Raises:
         MissingExtra: matplotlib is not installed.
@@ -247,20 +241,20 @@ def draw(study: StudyConfig, keys: Sequence[Key]) -> list[Path]:
     return made
 
 
-def lines(study: StudyConfig, keys: Sequence[Key]) -> list[Line]:
-    """The lines of some runs, the best at their end first; runs without a validation so far are left out."""
+def lines(study: StudyConfig, keys: Sequence[Key]) -> list[LearningCurve]:
+    """The learning curves of runs, sorted by the last value, the best first; without runs that have no validation."""
     found = []
     for (_, model, position), seeds in by_row(keys).items():
         curves = [each for key in seeds if (each := curve(study.folder(key))) is not None]
         if curves:
             metric, steps, _ = min(curves, key=lambda each: len(each[1]))
             values = np.stack([values[: len(steps)] for _, _, values in curves])
-            found.append(Line(f"{model}, {position}", metric, steps, values))
+            found.append(LearningCurve(f"{model}, {position}", metric, steps, values))
     return sorted(found, key=lambda line: line.values[:, -1].mean() * (1 if line.metric.less_is_better else -1))
 
 
 def curve(folder: Path) -> tuple[Metric, Floats, Floats] | None:
-    """The official metric, the steps of a run, and the metric on the validation split after each; None before any."""
+    """The official metric of a run, and the steps and values of its validations; None before the first."""
     file = folder / "metrics.csv"
     if not file.exists():
         return None
@@ -274,8 +268,8 @@ def curve(folder: Path) -> tuple[Metric, Floats, Floats] | None:
     return wanted[found[0]["metric"]], steps, values
 
 
-def limits(found: Sequence[Line]) -> tuple[float, float]:
-    """What part of the axis is shown: all values but those of the beginning, where a model has learned nothing yet."""
+def limits(found: Sequence[LearningCurve]) -> tuple[float, float]:
+    """Limits of the axis for all values except those of the beginning, when a model has not learned anything yet."""
     late = [line.values[:, line.steps > BEGINNING * line.steps[-1]].ravel() for line in found]
     values = np.concatenate(late)
     low, high = float(values.min()), float(values.max())
@@ -283,7 +277,7 @@ def limits(found: Sequence[Line]) -> tuple[float, float]:
     return low - room, high + room
 
 
-def _picture(data: str, found: list[Line], folder: Path) -> list[Path]:
+def _picture(data: str, found: list[LearningCurve], folder: Path) -> list[Path]:
     with needing("matplotlib", "viz"):
         import matplotlib
         from matplotlib.figure import Figure
@@ -308,7 +302,7 @@ def _picture(data: str, found: list[Line], folder: Path) -> list[Path]:
     return files
 
 
-def _draw_line(axes: Any, line: Line, colour: str, style: str) -> None:
+def _draw_line(axes: Any, line: LearningCurve, colour: str, style: str) -> None:
     mark = "o" if len(line.steps) == 1 else None  # a line of one point would not be seen
     axes.plot(line.steps, line.values.mean(axis=0), style, color=colour, label=line.name, linewidth=1.6, marker=mark)
     if len(line.values) > 1:
@@ -319,12 +313,12 @@ def _draw_line(axes: Any, line: Line, colour: str, style: str) -> None:
 SUFFIXES = (".csv", ".parquet")
 
 Write: TypeAlias = Callable[[Mapping[str, NDArray[Any]]], None]
-"""Writes some rows: columns by name, the same names each time."""
+"""Writes rows, given as columns by name; the names are the same in each call."""
 
 
 @contextmanager
 def table_writer(path: Path | None) -> Iterator[Write]:
-    """Write a table atomically, in the format of its suffix; None writes CSV to standard output.
+    """Write a table atomically, in the format of its suffix; with None, as CSV to standard output.
 
     Raises:
         ConfigError: the suffix is neither ``.csv`` nor ``.parquet``.
@@ -385,27 +379,27 @@ def _arrow(column: NDArray[Any]) -> Any:
 
 
 @dataclass(frozen=True)
-class Row:
-    """The runs of a model with a position on some data, seeds together. Times and memory are medians.
+class TableRow:
+    """The runs of a model with a position on some data, over all seeds. Times and memory are medians.
 
     Attributes:
         data, model, position: names of the study.
         metric: name of the official metric.
-        seeds: how many runs are finished,
-        planned: of so many.
+        seeds: number of finished runs.
+        planned: number of all runs.
         test, deviation: mean and sample deviation of the official metric on the test split; None without runs, or with
             one run.
         valid: mean on the validation split.
-        parameters: of the model.
-        encoding_seconds: to encode all graphs.
-        step_ms: of a training step.
-        epochs: of a training; as many as its steps where each has all of a graph.
-        minutes: of a training, validations included.
-        cpu_minutes: of the CPU, over all threads.
-        peak_mib: most memory of the process.
-        commit, versions, device, day: of its runs; where they differ, with " and " between them.
-        title: what the benchmark calls itself; one that is not the official one says so here.
-        note: a remark that the table prints with the numbers.
+        parameters: number of parameters.
+        encoding_seconds: time to encode all graphs.
+        step_ms: time of a training step.
+        epochs: epochs of a training; the number of steps, if each takes a whole graph.
+        minutes: time of a training, validations included.
+        cpu_minutes: CPU time of a training, over all threads.
+        peak_mib: peak memory of the process.
+        commit, versions, device, day: of the runs; different ones are joined by " and ".
+        title: the benchmark's own name, which says if it is not the official one.
+        note: a remark that is printed with the table.
         others: further metrics on the test split, in words.
     """
 
@@ -435,47 +429,47 @@ class Row:
 
 
 def report(study: StudyConfig, keys: Sequence[Key]) -> str:
-    """Write ``table.md``, ``table.csv``, ``scores.csv`` and curves into the study's folder; the table as Markdown."""
+    """Write ``table.md``, ``table.csv``, ``scores.csv`` and curves into the study's folder; return the table."""
     table = rows(study, keys)
     folder = Path(study.out)
     claim(study, keys)
     text = markdown(table, study.published)
     atomic_text(folder / "table.md", text)
-    atomic_write(folder / "table.csv", lambda hidden: _write_table(table, hidden))
-    write(scores(study, keys), folder / "scores.csv")
+    write_rows(table, TableRow, folder / "table.csv")
+    write_rows(scores(study, keys), Score, folder / "scores.csv")
     try:
         draw(study, keys)
-    except MissingExtra as missing:  # the table says all that the curves do
+    except MissingExtra as missing:  # the table is complete without curves
         say(f"no learning curves are drawn: {missing}")
     return text
 
 
 def claim(study: StudyConfig, keys: Sequence[Key]) -> None:
-    """Enter what :func:`report` writes in the manifest of the study's folder.
+    """Add the files of :func:`report` to the manifest of the study's folder.
 
     Raises:
-        ConfigError: the folder holds files of these names that no study has written.
+        ConfigError: the folder holds other files of these names, which no study has written.
     """
     folder, curves = Path(study.out), [f"curves-{data}.{kind}" for data in study.data for kind in KINDS]
     names = ("table.md", "table.csv", "scores.csv", *curves)
-    # A study of an older structpe, which wrote no manifest, is known by its runs.
-    older = folders.listing(folder) is None and any(folders.learned(study.folder(key)) for key in keys)
+    # A study of an older structpe has no manifest, but it has runs.
+    older = folders.manifest_files(folder) is None and any(folders.learned(study.folder(key)) for key in keys)
     folders.claim(folder, names, names if older else None)
 
 
-def rows(study: StudyConfig, keys: Sequence[Key]) -> list[Row]:
-    """A row for each model with each position on each data, finished or not."""
+def rows(study: StudyConfig, keys: Sequence[Key]) -> list[TableRow]:
+    """A row for each combination of data, model and position, finished or not."""
     return [
         _row(names, [done for key in seeds if (done := Outcome.load(study.folder(key))) is not None], len(seeds))
         for names, seeds in by_row(keys).items()
     ]
 
 
-def _row(names: tuple[str, str, str], done: Sequence[Outcome], planned: int) -> Row:
+def _row(names: tuple[str, str, str], done: Sequence[Outcome], planned: int) -> TableRow:
     if not done:
-        return Row(*names, planned=planned)
+        return TableRow(*names, planned=planned)
     tests, valid = [run.test for run in done], [run.valid for run in done if run.valid is not None]
-    return Row(
+    return TableRow(
         *names,
         metric=done[0].metric,
         seeds=len(done),
@@ -508,18 +502,18 @@ COSTS = ("encoding s", "step ms", "minutes", "CPU minutes", "peak MiB")
 HEADER = ("model", "position", "seeds", "test", "valid", "parameters", "epochs", *COSTS, "commit")
 
 
-def markdown(table: Sequence[Row], published: Sequence[Published]) -> str:
-    """A table per data set, and what it was measured with.
+def markdown(table: Sequence[TableRow], published: Sequence[Published]) -> str:
+    """A table for each data set, with the software and the machine.
 
-    Rows of several seeds are ranked, the best first. A row of one seed says so and is ranked with nobody: it stands
-    below them, in the order of the study. Published numbers come last.
+    Rows of several seeds are ranked, the best first. Rows of one seed say so and are not ranked: they follow in the
+    order of the study. Published numbers come last.
     """
     return "\n".join(
         line for data in dict.fromkeys(row.data for row in table) for line in _section(data, table, published)
     )
 
 
-def _section(data: str, table: Sequence[Row], published: Sequence[Published]) -> list[str]:
+def _section(data: str, table: Sequence[TableRow], published: Sequence[Published]) -> list[str]:
     mine = [row for row in table if row.data == data]
     done = [row for row in mine if row.seeds]
     sign = 1 if not done or METRICS[done[0].metric].less_is_better else -1
@@ -535,8 +529,8 @@ def _section(data: str, table: Sequence[Row], published: Sequence[Published]) ->
     return [*lines, "", *said, *(f"Measured with {each}." for each in sorted(measured)), ""]
 
 
-def _heading(data: str, done: Sequence[Row]) -> list[str]:
-    """The title of the table, and remarks on its numbers."""
+def _heading(data: str, done: Sequence[TableRow]) -> list[str]:
+    """The title of a table, and remarks on its numbers."""
     if not done:
         return [f"### {data}: no run is finished yet", ""]
     metric = METRICS[done[0].metric]
@@ -547,7 +541,7 @@ def _heading(data: str, done: Sequence[Row]) -> list[str]:
     return [f"### {title}", "", said, *(f"Note: {each}." for each in dict.fromkeys(r.note for r in done) if each), ""]
 
 
-def _cells(row: Row) -> list[str]:
+def _cells(row: TableRow) -> list[str]:
     test = "-" if row.test is None else _with_deviation(row.test, row.deviation)
     numbers = [
         *("-" if value is None else f"{value:{form}}" for value, form in (
@@ -569,11 +563,3 @@ def _others(done: Sequence[Outcome]) -> str:
 
 def _with_deviation(mean: float, deviation: float | None) -> str:
     return f"{mean:.4g}" if deviation is None else f"{mean:.4g} ± {deviation:.2g}"
-
-
-def _write_table(table: Sequence[Row], path: Path) -> None:
-    names = [field.name for field in fields(Row)]
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(names)
-        writer.writerows([getattr(row, name) for name in names] for row in table)

@@ -1,4 +1,4 @@
-"""The runs of a study, several at a time, each in its own process, so that a failure does not affect the others."""
+"""The runs of a study, several at a time, each in its own process: a failure does not affect the others."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ from typing import Any
 import torch
 
 from structpe.errors import ConfigError, StructPEError, explained
-from structpe.system.printing import escaping, on_terminal, printable, say
+from structpe.system.printing import escaping, on_terminal, say
 from structpe.system.processes import busy, ending, requested, waiting
+from structpe.system.progress import ProgressBars
 from structpe.system.workers import ends_with_its_parent
 from structpe.tasks.prediction.config import PredictionConfig
 from structpe.tasks.prediction.report import Outcome, claim
@@ -33,48 +34,40 @@ from structpe.tasks.training.folder import claim as claim_folder
 
 __all__ = [
     "LOG",
-    "Crew",
-    "Ended",
-    "Failed",
-    "bars",
+    "ProcessPool",
+    "RunEnd",
     "leads_its_group",
-    "reporting",
+    "logged",
+    "matching_configs",
     "run_all",
     "steps_done",
-    "unchanged",
+    "study_progress",
 ]
 
 
 TAIL = 400
-"""Bytes at the end of a log in which the last line surely begins."""
+"""Number of bytes at the end of a log that surely contain its last line."""
 
 
 @contextmanager
-def bars(configs: Mapping[Key, PredictionConfig]) -> Iterator[Callable[[list[Key]], None]]:
-    """A progress bar for each run: a function that takes the runs in progress; it does nothing without a terminal."""
+def study_progress(configs: Mapping[Key, PredictionConfig]) -> Iterator[Callable[[list[Key]], None]]:
+    """A progress bar for each run, as a function of the runs in progress; without a terminal it does nothing."""
     if not on_terminal():
         yield lambda running: None
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+    with ProgressBars() as bars:
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        shown: dict[Key, TaskID] = {}
-
-        def look(running: list[Key]) -> None:
-            for key in set(shown) - set(running):
-                progress.remove_task(shown.pop(key))
+        def show(running: list[Key]) -> None:
+            for name in bars.names - set(map(str, running)):
+                bars.remove(name)
             for key in running:
-                if key not in shown:
-                    shown[key] = progress.add_task(printable(str(key)), total=configs[key].training.steps)
-                progress.update(shown[key], completed=steps_done(Path(configs[key].out)))
+                bars.show(str(key), steps_done(Path(configs[key].out)), configs[key].training.steps)
 
-        yield look
+        yield show
 
 
 def steps_done(folder: Path) -> int:
-    """Steps that the log of a run tells of; 0 before its first line."""
+    """The step of the last line in the log of a run; 0 before its first line."""
     try:
         with (folder / "metrics.csv").open("rb") as file:
             file.seek(-min(TAIL, file.seek(0, os.SEEK_END)), os.SEEK_END)
@@ -86,21 +79,21 @@ def steps_done(folder: Path) -> int:
 
 
 LOG = "log.txt"
-"""The file, in the folder of a run, that holds what its process says."""
+"""The file with the output of the process of a run, in its folder."""
 TICK = 0.5
-"""Seconds between two looks at how far runs are."""
+"""Seconds between two updates of the progress."""
 GRACE = 20
-"""Seconds that trainings have for their last step and its checkpoint when they are asked to end."""
+"""Seconds for the last step of a training and its checkpoint, before its process is killed."""
 
 
 @dataclass(frozen=True)
-class Ended:
-    """How a process ended.
+class RunEnd:
+    """The end of a run.
 
     Attributes:
-        key: which run it was.
-        kind: ``done``, ``busy`` where another process trains that run, or ``failed``.
-        message: of the error.
+        key: the run.
+        kind: ``done``; ``failed``; ``busy`` if another process trains it; or ``elsewhere`` if another has finished it.
+        message: the text of the error.
     """
 
     key: Key
@@ -108,23 +101,22 @@ class Ended:
     message: str = ""
 
 
-class Crew:
-    """Starts processes, and tells how they end; leaving it asks those that still run to end, and soon ends them.
+class ProcessPool:
+    """Run up to ``jobs`` processes; on exit, terminate those still running, and kill them after a while.
 
-    A training that is asked ends with a checkpoint. Little is lost where it has no time for that: what it leaves on
-    disk is whole at any moment.
+    A training that is terminated writes a checkpoint first. If it is killed, its files are still consistent.
 
     Args:
-        jobs: how many processes at a time.
-        ended: called for each process that has ended.
-        look: called regularly with the runs in progress.
+        jobs: the largest number of processes at a time.
+        ended: called for each run that has ended.
+        progress: called regularly with the runs in progress.
     """
 
-    def __init__(self, jobs: int, ended: Callable[[Ended], None], look: Callable[[list[Key]], None]) -> None:
-        self.jobs, self.ended, self.look = jobs, ended, look
+    def __init__(self, jobs: int, ended: Callable[[RunEnd], None], progress: Callable[[list[Key]], None]) -> None:
+        self.jobs, self.ended, self.progress = jobs, ended, progress
         self._running: dict[Key, tuple[BaseProcess, Connection]] = {}
 
-    def __enter__(self) -> Crew:
+    def __enter__(self) -> ProcessPool:
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -133,7 +125,7 @@ class Crew:
         running = [process for process, _ in self._running.values()]
         try:
             for process in running:
-                process.terminate()  # not the processes that it has started: it still needs these
+                process.terminate()  # but not its child processes, which it still needs
             end = time.monotonic() + GRACE
             while (alive := [p.sentinel for p in running if p.is_alive()]) and time.monotonic() < end:
                 wait(alive, TICK)
@@ -142,7 +134,7 @@ class Crew:
                 _kill(process)
 
     def start(self, key: Key, target: Callable[..., None], given: tuple[Any, ...]) -> None:
-        """Start ``target(*given, connection)`` in a process; see :func:`reporting`."""
+        """Start ``target(*given, connection)`` in a process; see :func:`logged`."""
         receive, send = get_context("spawn").Pipe(duplex=False)
         process = get_context("spawn").Process(target=target, args=(*given, send))
         with _uninterrupted():
@@ -151,11 +143,11 @@ class Crew:
         self._running[key] = process, receive
 
     def wait_for_room(self) -> None:
-        """Until another process may start."""
+        """Wait until another process may start."""
         self._wait(self.jobs - 1)
 
     def wait_for_all(self) -> None:
-        """Until all have ended."""
+        """Wait until all processes have ended."""
         self._wait(0)
 
     def _wait(self, most: int) -> None:
@@ -163,33 +155,33 @@ class Crew:
             wait([process.sentinel for process, _ in self._running.values()], TICK)
             for key, (process, receive) in list(self._running.items()):
                 if not process.is_alive():
-                    _kill(process)  # what a killed one may have left behind
+                    _kill(process)  # its children, if it was killed
                     del self._running[key]
                     self.ended(_ended(key, process.exitcode, receive))
-            self.look(list(self._running))
+            self.progress(list(self._running))
 
 
-def _ended(key: Key, code: int | None, receive: Connection) -> Ended:
+def _ended(key: Key, code: int | None, receive: Connection) -> RunEnd:
     with contextlib.suppress(EOFError, OSError), receive:
-        return Ended(key, *receive.recv())
+        return RunEnd(key, *receive.recv())
     why = f"its process ended with code {code}"
     if code is not None and code < 0:
         why = f"its process was killed by signal {-code}" + (", often for want of memory" if code == -9 else "")
-    return Ended(key, "failed", f"{why}; start the same command again to go on")
+    return RunEnd(key, "failed", f"{why}; start the same command again to go on")
 
 
 def _kill(process: BaseProcess) -> None:
-    """End a process and its children; it leads its own process group."""
+    """Kill a process and its children, which are in its process group."""
     assert process.pid is not None, "it was started"
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
-    process.kill()  # where it does not lead one yet
+    process.kill()  # if it has no process group yet
     process.join()
 
 
 @contextlib.contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """A process started meanwhile does not hear Ctrl-C: who started it does, and ends it."""
+    """A context in which started processes ignore Ctrl-C; this process ends them instead."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -201,24 +193,24 @@ def _uninterrupted() -> Iterator[None]:
 
 
 def leads_its_group() -> None:
-    """Let this process, and all that it will start, end when the one that started it does, however that ends."""
+    """End this process and all its children when the parent process ends, however it ends."""
     os.setpgid(0, 0)
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # its child processes may use this signal to end it
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # child processes may end this one by this signal
     ends_with_its_parent(lambda: os.killpg(0, signal.SIGKILL))
 
 
 @contextlib.contextmanager
-def reporting(folder: Path, tell: Connection) -> Iterator[None]:
-    """Write what is printed into the log of a folder; the outcome is sent to the :class:`Crew`.
+def logged(folder: Path, tell: Connection) -> Iterator[None]:
+    """Redirect output into the log of a folder, and send the end of the run to the :class:`ProcessPool`.
 
     Args:
-        folder: of the run; it is made.
-        tell: where the crew listens.
+        folder: the folder of the run, which is made.
+        tell: the connection to the pool.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with (folder / LOG).open("a", encoding="utf-8", buffering=1) as file:
-            os.dup2(file.fileno(), 1)  # of what libraries print too
+            os.dup2(file.fileno(), 1)  # also the output of libraries in C
             os.dup2(file.fileno(), 2)
             with escaping(everything=True):
                 yield
@@ -235,36 +227,31 @@ def reporting(folder: Path, tell: Connection) -> Iterator[None]:
         sys.exit(1)
 
 
-@dataclass(frozen=True)
-class Failed:
-    """A run that ended in an error, and its text."""
-
-    key: Key
-    message: str
-
-
 def run_all(
     study: StudyConfig, keys: Sequence[Key], jobs: int = 1, threads: int | None = None, fresh: bool = False
-) -> list[Failed]:
+) -> list[RunEnd]:
     """Train the runs that are not finished.
 
-    Each run has its own process, so that its memory can be measured. What it says goes to ``log.txt`` in its
-    folder. Another process may work on the same study meanwhile: runs that it trains are passed over. When this process
-    ends, however it does, so do those that it has started; the same call goes on with their runs.
+    Each run has its own process, whose memory is measured, and writes its output to ``log.txt`` in its folder. Runs
+    that another process trains at the same time are skipped. When this process ends, however it ends, its child
+    processes end too; the same call then resumes their runs.
 
     Args:
-        study: what is compared.
+        study: the study.
         keys: the runs, in order.
-        jobs: how many at a time, and how many processes encode graphs.
-        threads: of each; by default what the environment variable ``OMP_NUM_THREADS`` says, or one.
-        fresh: train again what is finished.
+        jobs: number of runs at a time, and of processes that encode graphs.
+        threads: threads per run; by default the environment variable ``OMP_NUM_THREADS``, or one.
+        fresh: whether to repeat finished runs.
+
+    Returns:
+        The runs that failed.
 
     Raises:
-        ConfigError, PositionError: a run's configuration makes no sense, or its folder, or that of the study, holds a
-            run of another one or files that would be replaced; none is started then.
-        ReadError: data of one of several sets are missing or damaged; none is started then.
+        ConfigError, PositionError: the configuration of a run is invalid, or a folder holds a run of another
+            configuration or files that would be replaced; no run is started.
+        ReadError: data of one of several sets are missing or damaged; no run is started.
     """
-    configs = {key: study.run(key) for key in keys} if fresh else unchanged(study, keys)
+    configs = {key: study.run(key) for key in keys} if fresh else matching_configs(study, keys)
     if wide := [key for key, config in configs.items() if config.training.nodes > 1]:
         raise ConfigError(
             f"{wide[0]}: training.nodes is {configs[wide[0]].training.nodes}; studies train on one machine"
@@ -275,49 +262,45 @@ def run_all(
     left = [key for key in keys if fresh or not PredictionRun(configs[key]).finished()]
     for key in left:
         _check_free(PredictionRun(configs[key]))
-    if len({key.data for key in left}) > 1:  # the first run of one set tells at once
+    if len({key.data for key in left}) > 1:  # with a single set, the first run finds errors at once
         readable([configs[key] for key in left])
     claim(study, keys)
     say(f"{len(keys)} runs, {len(keys) - len(left)} of them finished; {jobs} at a time, {threads} threads each")
     if warning := busy(jobs * threads):
         say(warning)
     report = _Report(study, len(left), jobs)
-    with ending(), bars(configs) as look, Crew(jobs, report.ended, look) as crew:
+    with ending(), study_progress(configs) as progress, ProcessPool(jobs, report.ended, progress) as pool:
         for number, key in enumerate(left, 1):
-            crew.wait_for_room()
+            pool.wait_for_room()
             if not fresh and PredictionRun(configs[key]).finished():
-                report.ended(Ended(key, "elsewhere"))
+                report.ended(RunEnd(key, "elsewhere"))
                 continue
             say(f"[{number}/{len(left)}] {key}")
             run = PredictionRun(configs[key])
-            claim_folder(run.folder, run.writes(), run.owned())  # before the log is begun
+            claim_folder(run.folder, run.writes(), run.owned())  # before the log is written
             with waiting(threads):
-                config = _encoded_by(configs[key], jobs)
-                crew.start(key, _run, (study.folder(key), config, fresh, threads, Path(study.out) / "encodings"))
-        crew.wait_for_all()
+                training = configs[key].training
+                config = replace(configs[key], training=replace(training, jobs=max(jobs, training.jobs)))
+                pool.start(key, _run, (study.folder(key), config, fresh, threads, Path(study.out) / "encodings"))
+        pool.wait_for_all()
     return report.failed
 
 
-def unchanged(study: StudyConfig, keys: Sequence[Key]) -> Mapping[Key, PredictionConfig]:
-    """The configurations of these runs, of which each is that of the run in its folder, if there is one.
+def matching_configs(study: StudyConfig, keys: Sequence[Key]) -> Mapping[Key, PredictionConfig]:
+    """The configurations of runs, after checking that each matches the run in its folder, if there is one.
 
     Raises:
-        ConfigError: a key is unknown, a value of another type, or a folder holds a run of another configuration.
+        ConfigError: a key is unknown, a value has the wrong type, or a folder holds a run of another configuration.
     """
     configs = {key: study.run(key) for key in keys}
     for key, config in configs.items():
         if learned(study.folder(key)):
-            PredictionRun(config).same()
+            PredictionRun(config).check_same()
     return configs
 
 
-def _encoded_by(config: PredictionConfig, jobs: int) -> PredictionConfig:
-    """The same run, whose graphs are encoded by as many processes as the study has, or by more if it says so."""
-    return replace(config, training=replace(config.training, jobs=max(jobs, config.training.jobs)))
-
-
 def _check_free(run: PredictionRun) -> None:
-    """The log comes into the folder of a run before anything else; in one that runs have written, it is theirs."""
+    """Check the folder of a run, including its log; in a folder that a run has written, the log is that of the run."""
     owned = run.owned()
     check_free(run.folder, (*run.writes(), LOG), (*owned, LOG) if owned else ())
 
@@ -327,11 +310,11 @@ class _Report:
 
     def __init__(self, study: StudyConfig, count: int, jobs: int) -> None:
         self.study, self.left, self.jobs = study, count, jobs
-        self.failed: list[Failed] = []
+        self.failed: list[RunEnd] = []
         self._began, self._trained = time.monotonic(), 0
 
-    def ended(self, run: Ended) -> None:
-        """One has ended."""
+    def ended(self, run: RunEnd) -> None:
+        """Report the end of a run."""
         self.left -= 1
         if run.kind == "busy":
             say(f"{run.key}: passed over, another process trains it")
@@ -341,11 +324,11 @@ class _Report:
             self._trained += 1
             say(f"{run.key}: {Outcome.load(self.study.folder(run.key))}{self._rest()}")
         else:
-            self.failed.append(Failed(run.key, run.message))
+            self.failed.append(run)
             say(f"{run.key}: failed: {run.message}")
 
     def _rest(self) -> str:
-        """How long it may take to the end, if the runs that are left take as long as those before."""
+        """The number of runs left, and an estimate of their time from the runs so far."""
         if not self.left:
             return ""
         minutes = (time.monotonic() - self._began) / 60 / self._trained * self.left
@@ -354,6 +337,6 @@ class _Report:
 
 def _run(folder: Path, config: PredictionConfig, fresh: bool, threads: int, encodings: Path, tell: Connection) -> None:
     leads_its_group()
-    with reporting(folder, tell), ending():
+    with logged(folder, tell), ending():
         torch.set_num_threads(threads)
         PredictionRun(config, encodings=encodings).train(fresh)

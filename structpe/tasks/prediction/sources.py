@@ -1,4 +1,4 @@
-"""A source makes the examples of a benchmark whose items are of one level: graphs, nodes, or pairs."""
+"""Makes the examples of a benchmark, for each level of its objective: graphs, nodes, or pairs."""
 
 from __future__ import annotations
 
@@ -33,33 +33,33 @@ __all__ = [
     "SOURCES",
     "Cutter",
     "Data",
-    "Graphs",
+    "ExampleSource",
+    "GraphExamples",
     "Neighbourhoods",
-    "Nodes",
-    "Pairs",
+    "NodeExamples",
+    "PairExamples",
     "Parts",
     "Queries",
-    "Source",
     "check_whole",
 ]
 
 
-SOURCES: Registry[type[Source]] = Registry("structpe.tasks.prediction.sources", "level of examples", ConfigError)
-"""Every source, by the name of its level."""
+SOURCES: Registry[type[ExampleSource]] = Registry("structpe.tasks.prediction.sources", "level of examples", ConfigError)
+"""All sources of examples by the name of their level."""
 
 
 @dataclass(frozen=True, eq=False)
 class Data:
-    """What a model is trained and scored on.
+    """The examples for training and scoring.
 
     Attributes:
         train: training examples: graphs, or numbers of nodes, of parts of a graph, or of triples.
         sizes: cost of each training example, such as its number of nodes.
-        collate: makes a batch of some of them.
+        collate: makes a batch of training examples.
         valid: examples of the validation split.
         test: examples of the test split.
-        scored: makes a batch of some of these, and finds the example of each of its rows.
-        encoding_seconds: seconds to encode all graphs; 0 if there are no encodings.
+        scored: makes a batch of validation or test examples, and finds the example of each of its rows.
+        encoding_seconds: seconds to encode all graphs; 0 without encodings.
     """
 
     train: Sequence[Any]
@@ -71,39 +71,39 @@ class Data:
     encoding_seconds: float
 
 
-class Source(Registered, ABC):
-    """Base class: one per level."""
+class ExampleSource(Registered, ABC):
+    """Base class of sources of examples, one per level."""
 
     registry = SOURCES
 
     @staticmethod
     @abstractmethod
     def data(config: PredictionConfig, benchmark: Benchmark, split: Split, model: GraphModel, folder: Path) -> Data:
-        """The three parts of a split, ready for the model.
+        """Encode the three parts of a split.
 
         Args:
-            config: of the run.
-            benchmark: one whose objective has this level.
-            split: of its items.
-            model: what is trained.
-            folder: where encodings are kept.
+            config: the configuration of the run.
+            benchmark: a benchmark whose objective has this level.
+            split: a split of its items.
+            model: the model to train.
+            folder: folder of the stores of encodings.
 
         Raises:
-            ConfigError: the configuration does not suit the level, or the model the size of the graph.
+            ConfigError: the configuration does not fit the level, or the graph is too large for the model.
             EncodingError: a graph lacks what an encoding needs.
         """
 
 
 def check_whole(config: PredictionConfig, benchmark: Benchmark, here: str) -> None:
-    """Check that the configuration does not ask for sampling, at a level without it.
+    """Check that sampling is off, at a level that has none.
 
     Args:
-        config: of the run.
-        benchmark: named by the error.
-        here: what is predicted at the level, and in which steps.
+        config: the configuration of the run.
+        benchmark: the benchmark, for the error.
+        here: what the level predicts, and in which steps, for the error.
 
     Raises:
-        ConfigError: it is.
+        ConfigError: sampling is on.
     """
     if config.sampling.kind != "full":
         raise benchmark.error(
@@ -113,13 +113,13 @@ def check_whole(config: PredictionConfig, benchmark: Benchmark, here: str) -> No
 
 
 class Cutter:
-    """Cuts samples out of a graph. Encodings of nodes are those of the whole graph, those of pairs the sample's own.
+    """Makes examples of samples of a graph. Node encodings are those of the graph, pair encodings those of the sample.
 
     Args:
         structure: the graph.
-        whole: the same made ready.
+        whole: its example.
         pairs: encodings of pairs.
-        grouping: of batches.
+        grouping: how the model groups graphs.
     """
 
     def __init__(self, structure: Structure, whole: Example, pairs: Sequence[Encoding], grouping: Grouping) -> None:
@@ -127,12 +127,12 @@ class Cutter:
         self.sampler = Sampler(whole.edges, whole.size)
 
     def example(self, sample: Sample, targets: Ids, drawn: bool = False) -> Example:
-        """A sample made ready.
+        """The example of a sample.
 
         Args:
-            sample: of the graph.
-            targets: numbers of nodes whose targets count, if they are in it.
-            drawn: whether its messages represent others that were not drawn.
+            sample: a sample of the graph.
+            targets: numbers of the nodes whose targets count.
+            drawn: whether sampled messages represent others that were not sampled.
         """
         whole, nodes = self.whole, sample.nodes
         directions, edges = self.sampler.cut_out(sample, drawn)
@@ -151,23 +151,22 @@ class Cutter:
         )
 
     def pieces(self, parts: Sequence[Ids], together: int, targets: Ids) -> list[Example]:
-        """The whole graph in pieces of some parts each, those with near numbers together, as far as a node counts."""
+        """Examples of ``together`` adjacent parts each, without those that have no target."""
         groups = [np.concatenate(parts[i : i + together]) for i in range(0, len(parts), together)]
         groups = [nodes for nodes in groups if np.isin(nodes, targets).any()]
         return [self.example(self.sampler.among(nodes), targets) for nodes in groups]
 
 
 class Neighbourhoods:
-    """From numbers of nodes to a batch of them and of nodes around them, drawn by chance.
+    """Makes a batch of nodes and of a random sample of their neighbours.
 
-    What is drawn follows from the seed and the numbers, so that a training that was interrupted goes on as it would
-    have.
+    The sample depends only on the seed and the numbers of the nodes: a resumed training draws the same.
 
     Args:
-        cutter: of the graph.
-        fanouts: messages drawn at each distance.
-        seed: of the training.
-        most: nodes that a batch may have.
+        cutter: makes examples of samples.
+        fanouts: number of messages sampled at each distance.
+        seed: seed of the training.
+        most: largest number of nodes in a batch.
     """
 
     def __init__(self, cutter: Cutter, fanouts: Sequence[int], seed: int, most: int) -> None:
@@ -187,11 +186,11 @@ class Neighbourhoods:
 
 
 class Parts:
-    """From numbers of parts to a batch of their nodes, with all edges among them (Chiang et al. 2019, Cluster-GCN).
+    """Makes a batch of parts of a graph, with all edges among their nodes (Chiang et al. 2019, Cluster-GCN).
 
     Args:
-        cutter: of the graph.
-        parts: nodes of each.
+        cutter: makes examples of samples.
+        parts: nodes of each part.
         seeds: training nodes.
     """
 
@@ -203,8 +202,8 @@ class Parts:
         return collate([self.cutter.example(self.cutter.sampler.among(nodes), self.seeds)], self.cutter.grouping)
 
 
-class Graphs(Source, name="graph"):
-    """Graphs with a target each."""
+class GraphExamples(ExampleSource, name="graph"):
+    """Graphs, each with a target."""
 
     @staticmethod
     def data(config: PredictionConfig, benchmark: Benchmark, split: Split, model: GraphModel, folder: Path) -> Data:
@@ -222,11 +221,8 @@ class Graphs(Source, name="graph"):
 _WHOLE = Inert(("batch_size", "order"), "sampling.kind is full, so that every step takes the whole graph")
 
 
-class Nodes(Source, name="node"):
-    """One graph with a target of each node: all of it in every step, or samples of it, as ``config.sampling`` says.
-
-    The model must not look at all pairs of too many nodes, and the target of a training node must be known.
-    """
+class NodeExamples(ExampleSource, name="node"):
+    """One graph with a target for each node. Each step takes the whole graph, or a sample, by ``config.sampling``."""
 
     @staticmethod
     def data(config: PredictionConfig, benchmark: Benchmark, split: Split, model: GraphModel, folder: Path) -> Data:
@@ -241,7 +237,7 @@ class Nodes(Source, name="node"):
         valid, test = (_whole(whole, part) for part in (split.valid, split.test))
         if kind == "full":
             seen = _whole(whole, split.train)
-            collated = Structures(model.grouping)  # its own, as it keeps the batch of the training nodes
+            collated = Structures(model.grouping)  # a separate one, which keeps the batch of the training nodes
             return Data(seen, np.array([whole.size]), collated, valid, test, scored, computed.seconds)
         seeds = _known_targets(benchmark, split.train)
         cutter = Cutter(benchmark.graphs[0], whole, [e for e in encodings if e.arity == 2], model.grouping)
@@ -258,7 +254,7 @@ class Nodes(Source, name="node"):
 
 
 def _known_targets(benchmark: Benchmark, numbers: Ids) -> Ids:
-    """Those nodes whose target is known, at least in part."""
+    """The nodes whose target is known, at least in part."""
     seeds: Ids = numbers[benchmark.objective.known(np.asarray(benchmark.targets)[numbers])]
     if not len(seeds):
         raise benchmark.error("the target of no training node is known; there is nothing to learn")
@@ -266,12 +262,12 @@ def _known_targets(benchmark: Benchmark, numbers: Ids) -> Ids:
 
 
 def _whole(example: Example, numbers: Ids) -> list[Example]:
-    """The whole graph with a mask of these nodes; an empty list if there are none."""
+    """The whole graph with a mask of some nodes; an empty list without nodes."""
     return [replace(example, target_mask=np.isin(np.arange(example.size), numbers))] if len(numbers) else []
 
 
-class Pairs(Source, name="pair"):
-    """Triples (head, relation, tail) of one graph, each of which asks for its tail and for its head."""
+class PairExamples(ExampleSource, name="pair"):
+    """Triples (head, relation, tail) of one graph, each with two queries: for its tail and for its head."""
 
     @staticmethod
     def data(config: PredictionConfig, benchmark: Benchmark, split: Split, model: GraphModel, folder: Path) -> Data:
@@ -287,13 +283,13 @@ class Pairs(Source, name="pair"):
 
 
 class Queries(Collate):
-    """From numbers of triples to the graph with two queries each: (h, r, ?), then (?, r, t).
+    """Makes a batch of the graph with two queries for each triple: (h, r, ?), then (?, r, t).
 
     Args:
         batch: the graph.
         triples: (t, 3) head, relation, tail of all splits.
-        filtered: numbers of the triples whose queries get as targets also all other entities that complete them; None
-            for training, whose loss needs none.
+        filtered: numbers of the triples whose queries also have all other correct entities as targets; None for
+            training, whose loss does not need them.
     """
 
     room = 2**23  # scores
@@ -322,9 +318,9 @@ class Queries(Collate):
 
 
 def _known_answers(queries: Ids, targets: Ids, filtered: Ids) -> tuple[Ids, Ids]:
-    """The entities that complete each different query, padded with -1; and of each triple the rows of its two queries.
+    """The correct entities of each distinct query, padded with -1; and the rows of the two queries of each triple.
 
-    Only queries of the triples ``filtered`` have rows that may be read.
+    Only the queries of the triples ``filtered`` have valid rows.
     """
     _, number = np.unique(queries.reshape(-1, 3), axis=0, return_inverse=True)
     number = number.reshape(-1)

@@ -1,4 +1,4 @@
-"""A study: data x model x position x seeds. Each combination is a run; a study can be interrupted and resumed."""
+"""Studies: each combination of data, model, position and seed is a run; a study can be interrupted and resumed."""
 
 from __future__ import annotations
 
@@ -24,14 +24,7 @@ from structpe.registry import unknown
 from structpe.tasks import config as configurations
 from structpe.tasks.prediction.config import PredictionConfig
 
-__all__ = [
-    "Key",
-    "Published",
-    "StudyConfig",
-    "by_row",
-    "load_study",
-    "versions",
-]
+__all__ = ["Key", "Published", "StudyConfig", "by_row", "load_study", "versions"]
 
 
 @dataclass(frozen=True)
@@ -39,11 +32,11 @@ class Published:
     """A published number, which the table shows next to ours.
 
     Args:
-        data: which of the study's data it belongs to.
-        name: of their model.
-        value: of the test split.
-        source: where it stands.
-        deviation: over their seeds; null where none is given.
+        data: name of the data in the study.
+        name: name of the model.
+        value: value on the test split.
+        source: the publication.
+        deviation: deviation over seeds; null if not published.
     """
 
     data: str
@@ -55,7 +48,7 @@ class Published:
 
 @dataclass(frozen=True, order=True)
 class Key:
-    """Which run of a study: names of its data, model and position, and the seed."""
+    """A run of a study: names of its data, model and position, and its seed."""
 
     data: str
     model: str
@@ -68,22 +61,22 @@ class Key:
 
 @dataclass(frozen=True)
 class StudyConfig:
-    """What is compared. Every run is one data set, one model, one position and one seed.
+    """The configuration of a study. Each run has one data set, one model, one position and one seed.
 
-    A run with seed s is trained and scored on the official split number s, modulo the number of splits: the mean
-    over ten seeds of a benchmark with ten splits is the mean over its splits.
+    A run with seed s uses the official split number s, modulo the number of splits: for a benchmark with ten splits,
+    the mean over ten seeds is the mean over its splits.
 
     Args:
-        data: by name: ``name`` of a benchmark, its ``folder``, by default ``root`` itself, and ``options``; and what
-            else differs from the study in a run's configuration: ``model``, ``training``, ``sampling``.
-        models: by name: sizes and options of the model; ``training`` and ``sampling`` in it as above.
+        data: by name: ``name`` of a benchmark, its ``folder``, by default ``root`` itself, and ``options``; and
+            differences of the run's configuration from the study's: ``model``, ``training``, ``sampling``.
+        models: by name: sizes and options of the model; ``training`` and ``sampling`` as above.
         positions: by name: a position model, a mapping with ``name`` and options, or a list of these.
         rows: pairs of model and position to run; null for each model with each position.
-        seeds: of the runs.
+        seeds: seeds of the runs.
         training: how models are trained.
-        sampling: how a large graph is trained on.
-        published: numbers of others for the table.
-        root: folder that the folders of ``data`` are in.
+        sampling: how a large graph is sampled for training.
+        published: published numbers for the table.
+        root: folder that contains the folders of ``data``.
         out: folder of the study.
     """
 
@@ -137,10 +130,10 @@ class StudyConfig:
                 raise ConfigError(f"{where}: {unknown(what, name, list(known))}")
 
     def keys(self, only: Sequence[str] = ()) -> list[Key]:
-        """All runs, seed by seed, so that a study that is not finished has all its rows early.
+        """All runs, seed by seed: an unfinished study then has all its rows early.
 
         Args:
-            only: patterns such as ``zinc/*/rwse/*``; a run that none matches is left out.
+            only: patterns such as ``zinc/*/rwse/*``; only runs that match one of them are returned.
 
         Raises:
             ConfigError: no run matches one of the patterns.
@@ -154,20 +147,20 @@ class StudyConfig:
         return [key for key in keys if not only or any(fnmatch.fnmatch(str(key), pattern) for pattern in only)]
 
     def folder(self, key: Key) -> Path:
-        """Where a run lies."""
+        """The folder of a run."""
         return Path(self.out) / str(key)
 
     def run(self, key: Key) -> PredictionConfig:
         """The configuration of a run.
 
         Raises:
-            ConfigError: a key is unknown, or a value of another type.
+            ConfigError: a key is unknown, or a value has the wrong type.
         """
         with located(str(key)):
             return configurations.make(PredictionConfig, self._plain(key))
 
     def _plain(self, key: Key) -> dict[str, Any]:
-        """What a configuration is made of: the study's parts, over them those of the data, over them the model's."""
+        """The plain data of a run's configuration: values of the model override those of the data and the study."""
         data, model = dict(self.data[key.data]), dict(self.models[key.model])
         common = {"training": self.training, "sampling": self.sampling}
         parts = {
@@ -195,16 +188,16 @@ def _part(given: Any, name: str) -> dict[str, Any]:
 
 
 def load_study(path: str | Path, overrides: Sequence[str] = ()) -> StudyConfig:
-    """The study of a YAML file, with overrides such as ``training.steps=100``.
+    """Read a study from a YAML file, with overrides such as ``training.steps=100``.
 
     Raises:
-        ConfigError: the file is missing or no YAML, a key is unknown or missing, a value is of another type.
+        ConfigError: the file is missing or not YAML, a key is unknown or missing, or a value has the wrong type.
     """
     return configurations.load(StudyConfig, path, overrides)
 
 
 def by_row(keys: Sequence[Key]) -> dict[tuple[str, str, str], list[Key]]:
-    """Runs that differ in their seed only, under what they have in common."""
+    """Group runs that differ only in their seed, by data, model and position."""
     rows: dict[tuple[str, str, str], list[Key]] = {}
     for key in keys:
         rows.setdefault((key.data, key.model, key.position), []).append(key)
@@ -212,10 +205,10 @@ def by_row(keys: Sequence[Key]) -> dict[tuple[str, str, str], list[Key]]:
 
 
 def versions(device: torch.device) -> dict[str, str]:
-    """Software, commit, machine and day.
+    """Versions of the software, the commit, the machine and the day.
 
     Args:
-        device: what was computed on.
+        device: the device of the runs.
     """
     processor = f"{device.type.upper()}, {os.cpu_count()} cores"
     return {
@@ -232,13 +225,13 @@ def versions(device: torch.device) -> dict[str, str]:
 
 @cache
 def _commit() -> str:
-    """Of the checkout that the library runs from, when it was first asked for; empty if installed from a package.
+    """The commit of the checkout of the library; empty if it is installed from a package.
 
-    Asked again, git might name a commit that was checked out since and that this process has not loaded.
+    It is cached: later, git may name a new commit, whose code this process has not loaded.
     """
     here = Path(structpe.__file__)
     try:
-        # The library may also lie, as no part of it, in somebody else's checkout.
+        # The folder of the library may be inside another checkout, without being a part of it.
         _git(here.parent, "ls-files", "--error-unmatch", here.name)
         return _git(here.parent, "describe", "--always", "--dirty", "--abbrev=12")
     except (OSError, subprocess.CalledProcessError):

@@ -23,33 +23,33 @@ __all__ = ["Collate", "Prediction", "Structures"]
 
 
 class Collate(ABC):
-    """From examples to a batch, and from the rows that a model predicts of it back to the examples.
+    """Makes batches of examples, and maps the rows of predictions back to the examples.
 
     Attributes:
-        room: how large the examples of a batch that is only scored may be together, unless one is larger.
+        room: largest total size of the examples in a batch for scoring; a single example may be larger.
     """
 
     room: ClassVar[int]
 
     @abstractmethod
     def __call__(self, examples: Sequence[Any]) -> Batch:
-        """The batch of these examples."""
+        """Make a batch of examples."""
 
     @abstractmethod
     def size(self, example: Any) -> int:
-        """How much of the room an example takes."""
+        """The size of an example, in units of ``room``."""
 
     @abstractmethod
     def owners(self, batch: Batch) -> Int[Tensor, "c"]:
-        """Of each row that is predicted, the index of its example in the list from which the batch was created."""
+        """The index of the example of each predicted row, in the list of examples of the batch."""
 
 
 class Structures(Collate):
-    """Batches of graphs, or of one graph with a mask of its nodes. The same single graph is collated once.
+    """Batches of graphs, or of one graph with a mask of its nodes. A single graph is collated only once.
 
     Args:
-        grouping: what the model needs.
-        device: type of the device that computes.
+        grouping: how the model groups graphs.
+        device: type of the device.
     """
 
     room = 20_000
@@ -75,7 +75,7 @@ class Structures(Collate):
 
 @dataclass(frozen=True, eq=False)
 class Scored:
-    """A batch of a split: of each row the number of its example, answer and target; the sum of losses."""
+    """Scores of a batch: number of the example, answer and target of each row; the sum and the number of losses."""
 
     numbers: NDArray[np.int64]
     answers: NDArray[Any]
@@ -85,16 +85,16 @@ class Scored:
 
 
 class Prediction(Task):
-    """The loss of an objective; on a split, the loss and the objective's metrics.
+    """The loss of an objective; on a split, the loss and the metrics of the objective.
 
     Args:
-        model: what is trained.
-        objective: what is predicted.
+        model: the model to train.
+        objective: the objective.
         dev: the validation split.
         collate: makes batches.
     """
 
-    uses_all = False  # such as what the last layer makes of edges, or of directions where no graph has any
+    uses_all = False  # for example, edge features of the last layer, or directions if no graph is directed
 
     def __init__(self, model: GraphModel, objective: Objective, dev: Sequence[Any], collate: Collate) -> None:
         self.model: GraphModel = model
@@ -142,7 +142,7 @@ class Prediction(Task):
 
 
 def by_room(sizes: Sequence[int], room: int) -> list[list[int]]:
-    """Which examples are scored together: of like size, and not larger together than there is room for."""
+    """Batches of examples for scoring: of similar size, and not larger together than ``room``."""
     batches: list[list[int]] = []
     for i in sorted(range(len(sizes)), key=lambda i: sizes[i]):
         if not batches or (len(batches[-1]) + 1) * sizes[i] > room:

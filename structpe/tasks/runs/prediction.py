@@ -1,10 +1,10 @@
-"""A run of prediction, on a benchmark.
+"""A run of prediction on a benchmark.
 
 Files with what it learns before training:
 
 =====================  ==================================================================================
-position.json          the position model, with what its encodings learned of the training graphs
-signature.json         what the model reads and predicts, so that it can be used without its data
+position.json          the position model, with what its encodings learned from the training graphs
+signature.json         inputs and outputs of the model, which is used without its training data
 =====================  ==================================================================================
 """
 
@@ -38,14 +38,14 @@ from structpe.tasks.prediction.report import Outcome
 from structpe.tasks.prediction.sources import SOURCES, Data
 from structpe.tasks.prediction.study import versions
 from structpe.tasks.prediction.task import Prediction
-from structpe.tasks.runs.base import Run, Work
+from structpe.tasks.runs.base import Run, TrainingSetup
 from structpe.tasks.training.folder import check_devices, device_of
 from structpe.tasks.training.result import Result
 
-__all__ = ["Chosen", "PredictionRun", "readable"]
+__all__ = ["BenchmarkSplit", "PredictionRun", "readable"]
 
 
-class Chosen(NamedTuple):
+class BenchmarkSplit(NamedTuple):
     """A benchmark, one of its splits, and the metric that selects the best model."""
 
     benchmark: Benchmark
@@ -53,24 +53,24 @@ class Chosen(NamedTuple):
     metric: str
 
 
-class Learned(NamedTuple):
-    """The description of the position model, and what the model reads and predicts."""
+class LearnedPrediction(NamedTuple):
+    """The description of the position model, and the inputs and outputs of the model."""
 
     position: Any
     signature: Signature
 
 
-class PredictionRun(Run[PredictionConfig, Chosen, Learned, Outcome], name="prediction"):
-    """Graphs, nodes or pairs of nodes are predicted; the best model is scored on the test split once.
+class PredictionRun(Run[PredictionConfig, BenchmarkSplit, LearnedPrediction, Outcome], name="prediction"):
+    """Prediction of graphs, nodes or pairs of nodes. The best model is scored on the test split once.
 
     Args:
         config: the configuration.
         folder: the folder of the run; by default ``config.out``.
-        encodings: folder in which runs share encoded graphs; by default next to the folder of the run.
+        encodings: folder of the encoded graphs, which runs share; by default next to the folder of the run.
     """
 
-    configured, result = PredictionConfig, Outcome
-    learns = ("position.json", "signature.json")
+    config_class, result_class = PredictionConfig, Outcome
+    learned_files = ("position.json", "signature.json")
     free = ("out", "name", "data.folder", *Run.free)
     extra = "bench"
 
@@ -79,10 +79,10 @@ class PredictionRun(Run[PredictionConfig, Chosen, Learned, Outcome], name="predi
         self.encodings = encodings or self.folder.parent / "encodings"
 
     def check(self) -> None:
-        """Check that benchmark, model, position and devices make sense.
+        """Check benchmark, model, position and devices.
 
         Raises:
-            PositionError, ConfigError: they do not.
+            PositionError, ConfigError: one of them is invalid.
             ReadError: the folder of the benchmark is missing.
         """
         config = self.config
@@ -91,34 +91,34 @@ class PredictionRun(Run[PredictionConfig, Chosen, Learned, Outcome], name="predi
         self._named("model", lambda: GraphModel(config.model, position, None, None, 1))
         check_devices(config.training)
 
-    def read(self) -> Chosen:
+    def read(self) -> BenchmarkSplit:
         data = self.config.data
         benchmark = load(data.name, data.folder, **data.options)
-        return Chosen(benchmark, _split(self.config, benchmark), _metric(self.config, benchmark))
+        return BenchmarkSplit(benchmark, _split(self.config, benchmark), _metric(self.config, benchmark))
 
-    def learn(self, data: Chosen) -> Learned:
+    def learn(self, data: BenchmarkSplit) -> LearnedPrediction:
         benchmark, split, _ = data
         seen = [0] if LEVELS[benchmark.objective.level].single else split.train
         position = fitted(self.config.position, self.config.model.dims, lambda: [benchmark.graphs[i] for i in seen])
-        return Learned(position, Signature.of(benchmark))
+        return LearnedPrediction(position, Signature.of(benchmark))
 
-    def write(self, learned: Learned) -> None:
+    def write(self, learned: LearnedPrediction) -> None:
         atomic_text(self.folder / "position.json", json.dumps(learned.position, indent=2, ensure_ascii=False))
         learned.signature.save(self.folder / "signature.json")
 
-    def restore(self) -> Learned:
+    def restore(self) -> LearnedPrediction:
         position = read_json(self.folder / "position.json", "train afresh")
-        return Learned(position, Signature.load(self.folder / "signature.json"))
+        return LearnedPrediction(position, Signature.load(self.folder / "signature.json"))
 
-    def model(self, learned: Learned) -> GraphModel:
-        """The model as it is before training."""
+    def model(self, learned: LearnedPrediction) -> GraphModel:
+        """The model before training."""
         torch.manual_seed(self.config.training.seed)
         position, given = build(learned.position, self.config.model.dims), learned.signature
         return GraphModel(
             self.config.model, position, given.nodes, given.edges, given.objective.numbers, given.objective.level
         )
 
-    def work(self, data: Chosen, learned: Learned) -> Work[Outcome]:
+    def setup(self, data: BenchmarkSplit, learned: LearnedPrediction) -> TrainingSetup[Outcome]:
         (benchmark, split, metric), config = data, self.config
         model = self.model(learned)
         if (start := benchmark.objective.start(np.asarray(benchmark.targets)[split.train])) is not None:
@@ -126,7 +126,7 @@ class PredictionRun(Run[PredictionConfig, Chosen, Learned, Outcome], name="predi
         made = SOURCES[benchmark.objective.level].data(config, benchmark, split, model, self.encodings)
         task = Prediction(model, benchmark.objective, made.valid, made.scored)
         _tell(benchmark, made, model)
-        return Work(
+        return TrainingSetup(
             task,
             replace(config.training, metric=metric),
             made.train,
@@ -141,7 +141,7 @@ class PredictionRun(Run[PredictionConfig, Chosen, Learned, Outcome], name="predi
         return Reads(signature.reader or None, signature.options, by_suffix=True)
 
     def load(self) -> tuple[GraphModel, Signature]:
-        """The best model so far, ready for use, and what it reads and predicts. The data are not needed."""
+        """The best model so far, in evaluation mode, and its inputs and outputs. The data are not needed."""
         learned = self.restore()
         with recorded():
             return self.filled(lambda: self.model(learned)), learned.signature
@@ -157,7 +157,7 @@ class PredictionRun(Run[PredictionConfig, Chosen, Learned, Outcome], name="predi
     def _score(
         self, task: Prediction, benchmark: Benchmark, data: Data, found: dict[str, str], result: Result
     ) -> Outcome:
-        """Score the best model on the test split, which nothing has used before."""
+        """Score the best model on the test split, which is not used before."""
         self.best(task.model)
         device = device_of(self.config.training)
         task.model.to(device)
@@ -179,10 +179,10 @@ class PredictionRun(Run[PredictionConfig, Chosen, Learned, Outcome], name="predi
 
 
 def readable(configs: Sequence[PredictionConfig]) -> None:
-    """Read the data of runs, each set once, and look for their splits and metrics, so that none trains in vain.
+    """Read the data of runs, each set once, and check splits and metrics before any run is trained.
 
     Raises:
-        ReadError, ConfigError: as :meth:`PredictionRun.train`.
+        ReadError, ConfigError: as in :meth:`PredictionRun.train`.
     """
     sets: dict[str, list[PredictionConfig]] = {}
     for config in configs:
@@ -195,7 +195,7 @@ def readable(configs: Sequence[PredictionConfig]) -> None:
 
 
 def _metric(config: PredictionConfig, benchmark: Benchmark) -> str:
-    """What decides which model is best. Asked before graphs are encoded, which may take minutes."""
+    """The metric that selects the best model. Checked before graphs are encoded, which may take minutes."""
     official, given = benchmark.objective.metric, config.training.metric
     if given not in ("official", "loss", official):
         raise ConfigError(f"training.metric takes 'official', 'loss' or {official!r}; given is {given!r}")

@@ -1,24 +1,25 @@
-"""Runs that train models of texts: from nothing, and pretrained ones of Hugging Face; texts and scores of a run.
+"""Runs that train models that write texts, from scratch or from a checkpoint of Hugging Face.
 
-What a run learns before training is in files of its folder:
+Files with what a run learns before training:
 
 =====================  ==================================================================================
 tokenizer.json         the subword vocabulary
 prepare.json           the form of the graph, numbers of edge labels
-positions.json         the position models, with what their encodings learned of the training data
-pretrained.json        the configuration of the checkpoint, the position models that enter it, with what their
-                       encodings learned of the training data, and the special tokens
+positions.json         the position models, with what their encodings learned from the training data
+pretrained.json        the configuration of the checkpoint, its position models, with what their encodings
+                       learned from the training data, and the special tokens
 subwords.json          the tokenizer, in the form of the ``tokenizers`` library
 =====================  ==================================================================================
 
-So a trained model can be used without its checkpoint. Training, also when it goes on, reads the checkpoint.
+A trained model needs these files and its weights, but not the checkpoint. Training needs the checkpoint, also when it
+resumes.
 """
 
 from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, TypeVar
@@ -30,46 +31,33 @@ from structpe.adapters import texts as texts_module
 from structpe.adapters.texts import Texts, kind_of
 from structpe.adapters.transformers import asked, dims, inject, take_t5
 from structpe.data.digests import digest, structures
-from structpe.data.prepare import AFRESH, Preparer
+from structpe.data.prepare import TRAIN_AFRESH, Preparer
 from structpe.errors import ConfigError, StoreError, located, undamaged
 from structpe.formats import Item
-from structpe.nn.search import SearchConfig
 from structpe.nn.seq2seq import EncoderDecoder
 from structpe.plain.inert import recorded
 from structpe.positions import Dims, PositionModel
 from structpe.positions.build import build
-from structpe.structure import Structure
 from structpe.system.files import atomic_text, atomic_write
 from structpe.system.printing import say
 from structpe.tasks.config import Reads, differences, fitted
 from structpe.tasks.graph_to_text.config import GraphToTextConfig, PretrainedTextConfig, TextConfig
 from structpe.tasks.graph_to_text.generator import (
-    Example,
-    Generated,
     Generator,
-    Writer,
-    WriterOfUnits,
-    named,
+    GraphTextExample,
+    TextModel,
+    UnitTextModel,
     read_split,
+    with_reader,
 )
-from structpe.tasks.graph_to_text.pretrained import Pretrained, PretrainedWriter
-from structpe.tasks.graph_to_text.scores import Scores, score
+from structpe.tasks.graph_to_text.pretrained import Pretrained, PretrainedTextModel
 from structpe.tasks.graph_to_text.task import GraphToText
-from structpe.tasks.runs.base import Run, Work, load_run
-from structpe.tasks.training import result as result_module
-from structpe.tasks.training.folder import check_devices, device_named, device_of
+from structpe.tasks.runs.base import Run, TrainingSetup, load_run
+from structpe.tasks.training.folder import check_devices, device_of
 from structpe.tasks.training.result import WEIGHTS, Result
 from structpe.tasks.training.result import digest as digest_of_weights
 
-__all__ = [
-    "GraphToTextRun",
-    "PretrainedTextRun",
-    "Splits",
-    "TextRun",
-    "evaluate",
-    "generate",
-    "text_run",
-]
+__all__ = ["GraphToTextRun", "PretrainedTextRun", "Splits", "TextRun", "text_run"]
 
 
 C = TypeVar("C", bound=TextConfig)
@@ -77,27 +65,27 @@ L = TypeVar("L")
 
 
 class Splits(NamedTuple):
-    """The items to train on, and to select by."""
+    """The items of the training and validation splits."""
 
     train: Sequence[Item]
     dev: Sequence[Item]
 
 
 class TextRun(Run[C, Splits, L, Result], ABC):
-    """A structure is read, a text is written."""
+    """Base class of runs from structures to texts."""
 
-    result = Result
+    result_class = Result
     free = ("out", "name", "data.test", *Run.free)
     extra = "train"
     keeps_checkpoints = True
 
     @abstractmethod
-    def writer(self, learned: L) -> Writer:
-        """The model as it is before training, with what makes its examples."""
+    def untrained(self, learned: L) -> TextModel:
+        """The model before training."""
 
     @abstractmethod
-    def trained(self) -> Writer:
-        """The best model so far, in evaluation mode, with what makes its examples.
+    def trained(self) -> TextModel:
+        """The best model so far, in evaluation mode.
 
         Raises:
             StoreError: a file is damaged.
@@ -105,47 +93,46 @@ class TextRun(Run[C, Splits, L, Result], ABC):
 
     @property
     def kept(self) -> C:
-        return replace(self.config, data=named(self.config.data))
+        return replace(self.config, data=with_reader(self.config.data))
 
     def reads(self) -> Reads:
-        data = named(self.config.data)
+        data = with_reader(self.config.data)
         return Reads(data.reader, data.options, data.on_error)
 
     @abstractmethod
-    def digests(self, learned: L, writer: Writer) -> Mapping[str, str]:
-        """Digests of what was learned or read before training, and on which training depends."""
+    def digests(self, learned: L, text_model: TextModel) -> Mapping[str, str]:
+        """Digests of everything learned or read before training that training depends on."""
 
     def read(self) -> Splits:
         data = self.config.data
         return Splits(_with_texts(read_split(data, "train")), _with_texts(read_split(data, "dev")) if data.dev else [])
 
-    def work(self, data: Splits, learned: L) -> Work[Result]:
-        writer, training = self.writer(learned), self.config.training
-        content = dict(self.digests(learned, writer))
-        examples = writer.examples(data.train, every_text=True, jobs=training.jobs)
-        dev = writer.examples(data.dev, jobs=training.jobs)
-        _tell(data.train, examples, dev, writer)
-        _try(writer, [*examples, *dev])
-        task = GraphToText(writer, dev, self.config)
+    def setup(self, data: Splits, learned: L) -> TrainingSetup[Result]:
+        text_model, training = self.untrained(learned), self.config.training
+        content = dict(self.digests(learned, text_model))
+        examples = text_model.examples(data.train, every_text=True, jobs=training.jobs)
+        dev = text_model.examples(data.dev, jobs=training.jobs)
+        _tell(data.train, examples, dev, text_model)
+        _try(text_model, [*examples, *dev])
+        task = GraphToText(text_model, dev, self.config)
         sizes = np.array([example.cost for example in examples])
         content |= {**_content("training", examples), **_content("validation", dev)}
-        return Work(
-            task, training, writer.drawn(examples, training.seed), sizes, task.collate, content, lambda result: result
-        )
+        drawn = text_model.drawn(examples, training.seed)
+        return TrainingSetup(task, training, drawn, sizes, text_model.collate, content, lambda result: result)
 
     def ready(self, device: torch.device) -> Generator:
         if not (self.folder / WEIGHTS).exists():
             raise StoreError(f"{self.folder} holds no model.safetensors; training writes it at the first validation")
-        writer = self.trained()
-        writer.model.to(device)
-        return Generator(writer, self.kept, device)
+        text_model = self.trained()
+        text_model.model.to(device)
+        return Generator(text_model, self.kept, device)
 
 
 def text_run(folder: str | Path) -> TextRun[Any, Any]:
     """The run in a folder, which must be one that writes texts.
 
     Raises:
-        StoreError: it is of another kind, the folder holds none, or a file is damaged.
+        StoreError: the folder holds no run, or a run of another kind, or a file is damaged.
     """
     run = load_run(folder)
     if not isinstance(run, TextRun):
@@ -153,19 +140,19 @@ def text_run(folder: str | Path) -> TextRun[Any, Any]:
     return run
 
 
-def _try(writer: Writer, examples: Sequence[Example]) -> None:
-    """Write the longest text of all, and read the largest graph: what a position model cannot take is known at once.
+def _try(text_model: TextModel, examples: Sequence[GraphTextExample]) -> None:
+    """Compute the loss of the longest text and of the largest graph, to find errors of position models at once.
 
     Raises:
-        PositionError: a text or graph is larger than a table of positions, say.
+        PositionError: for example, a text or graph is larger than a table of positions.
     """
     graph = max(examples, key=lambda e: e.size)
     text = max(examples, key=lambda e: 0 if e.target is None else len(e.target))
-    writer.model.eval()
+    text_model.model.eval()
     with torch.no_grad():
         for example in (graph, text):
-            writer.loss(writer.collate([example]), 0.0)
-    writer.model.train()
+            text_model.loss(text_model.collate([example]), 0.0)
+    text_model.model.train()
 
 
 def _with_texts(items: list[Item]) -> list[Item]:
@@ -175,7 +162,7 @@ def _with_texts(items: list[Item]) -> list[Item]:
     return items
 
 
-def _content(what: str, examples: Sequence[Example]) -> dict[str, str]:
+def _content(what: str, examples: Sequence[GraphTextExample]) -> dict[str, str]:
     return {
         **structures(f"{what} graphs", [example.structure for example in examples]),
         f"ids of units of the {what} graphs": digest(example.ids for example in examples),
@@ -183,9 +170,11 @@ def _content(what: str, examples: Sequence[Example]) -> dict[str, str]:
     }
 
 
-def _tell(items: Sequence[Item], examples: Sequence[Example], dev: Sequence[Example], writer: Writer) -> None:
-    parameters = sum(p.numel() for p in writer.model.parameters())
-    trained = sum(p.numel() for p in writer.model.parameters() if p.requires_grad)
+def _tell(
+    items: Sequence[Item], examples: Sequence[GraphTextExample], dev: Sequence[GraphTextExample], text_model: TextModel
+) -> None:
+    parameters = sum(p.numel() for p in text_model.model.parameters())
+    trained = sum(p.numel() for p in text_model.model.parameters() if p.requires_grad)
     counted = f"{parameters:,} parameters" + (f", {trained:,} of them trained" if trained < parameters else "")
     say(f"{len(examples)} training texts of {len(items)} graphs, {len(dev)} for validation, {counted}")
     if left := sum(len(item.texts) for item in items) - len(examples):
@@ -194,18 +183,18 @@ def _tell(items: Sequence[Item], examples: Sequence[Example], dev: Sequence[Exam
         raise ConfigError("all training texts are longer than prepare.longest_target; raise it")
 
 
-Learned: TypeAlias = tuple[Preparer, dict[str, Any]]
-"""The preparer, and the descriptions of the position models by side."""
+LearnedUnits: TypeAlias = tuple[Preparer, dict[str, Any]]
+"""The preparer, and the descriptions of the position models of ``encoder`` and ``decoder``."""
 
 
-class GraphToTextRun(TextRun[GraphToTextConfig, Learned], name="graph-to-text"):
-    """A structure is encoded, a text is written, by a model trained from the beginning."""
+class GraphToTextRun(TextRun[GraphToTextConfig, LearnedUnits], name="graph-to-text"):
+    """An encoder-decoder from structures to texts, trained from scratch."""
 
-    configured = GraphToTextConfig
-    learns = ("tokenizer.json", "prepare.json", "positions.json")
+    config_class = GraphToTextConfig
+    learned_files = ("tokenizer.json", "prepare.json", "positions.json")
 
     def check(self) -> None:
-        """Build a small model of the configuration, so that errors in it are found before data are read."""
+        """Build a small model, to find errors of the configuration before data are read."""
         config = self.config
         encoder, decoder = (
             _built(position, config.model.dims(side), f"{side}_position")
@@ -215,7 +204,7 @@ class GraphToTextRun(TextRun[GraphToTextConfig, Learned], name="graph-to-text"):
         self._earlier()
         check_devices(config.training)
 
-    def learn(self, data: Splits) -> Learned:
+    def learn(self, data: Splits) -> LearnedUnits:
         if (earlier := self._earlier()) is not None:
             known, positions = earlier.restore()
             return Preparer(self.config.prepare, known.tokenizer, known.edge_types), positions
@@ -229,63 +218,59 @@ class GraphToTextRun(TextRun[GraphToTextConfig, Learned], name="graph-to-text"):
             "decoder": fitted(config.decoder_position, config.model.dims("decoder"), lambda: []),
         }
 
-    def write(self, learned: Learned) -> None:
+    def write(self, learned: LearnedUnits) -> None:
         preparer, positions = learned
         preparer.save(self.folder)
         atomic_text(self.folder / "positions.json", json.dumps(positions, indent=2, ensure_ascii=False))
 
-    def restore(self) -> Learned:
+    def restore(self) -> LearnedUnits:
         preparer, file = Preparer.load(self.folder), self.folder / "positions.json"
-        with undamaged(file, AFRESH):
+        with undamaged(file, TRAIN_AFRESH):
             positions = json.loads(file.read_text(encoding="utf-8"))
             return preparer, {side: positions[side] for side in ("encoder", "decoder")}
 
-    def model(self, learned: Learned) -> EncoderDecoder:
-        """The model as it is before training."""
+    def model(self, learned: LearnedUnits) -> EncoderDecoder:
+        """The model before training."""
         preparer, positions = learned
         torch.manual_seed(self.config.training.seed)
         encoder, decoder = (build(positions[side], self.config.model.dims(side)) for side in ("encoder", "decoder"))
         return EncoderDecoder(self.config.model, preparer.vocabulary_size, encoder, decoder, preparer.edge_types.size)
 
-    def writer(self, learned: Learned) -> Writer:
+    def untrained(self, learned: LearnedUnits) -> TextModel:
         model = self.model(learned)
         if (earlier := self._earlier()) is not None:
             earlier.best(model)
             model.train()
-        return WriterOfUnits(model, learned[0], device_of(self.config.training).type)
+        return UnitTextModel(model, learned[0], device_of(self.config.training).type)
 
-    def digests(self, learned: Learned, writer: Writer) -> Mapping[str, str]:
+    def digests(self, learned: LearnedUnits, text_model: TextModel) -> Mapping[str, str]:
         preparer, positions = learned
-        assert isinstance(writer.model, EncoderDecoder)
-        began = (
-            {}
-            if self.config.start is None
-            else {"weights to start from": result_module.digest(writer.model.state_dict())}
-        )
-        return began | {
+        assert isinstance(text_model.model, EncoderDecoder)
+        started = self.config.start is not None
+        return ({"weights to start from": digest_of_weights(text_model.model.state_dict())} if started else {}) | {
             "vocabulary": digest([preparer.tokenizer.to_str()]),
             "numbers of relation labels": digest([preparer.edge_types.relations]),
             "position models": digest([json.dumps(positions, sort_keys=True)]),
-            "versions of encodings": digest(each.versions() for each in writer.model.encoder.position.encodings),
+            "versions of encodings": digest(each.versions() for each in text_model.model.encoder.position.encodings),
         }
 
     def load(self) -> tuple[EncoderDecoder, Preparer]:
-        """The best model so far, ready for use, and its preparer."""
+        """The best model so far, in evaluation mode, and its preparer."""
         if not (self.folder / WEIGHTS).exists():
             raise StoreError(f"{self.folder} holds no model.safetensors; training writes it at the first validation")
         learned = self.restore()
         with recorded():
             return self.filled(lambda: self.model(learned)), learned[0]
 
-    def trained(self) -> Writer:
-        return WriterOfUnits(*self.load())
+    def trained(self) -> TextModel:
+        return UnitTextModel(*self.load())
 
     def _earlier(self) -> GraphToTextRun | None:
-        """The run whose weights this one begins with.
+        """The run whose weights this one starts from; None if it starts from new ones.
 
         Raises:
-            ConfigError: it is of another kind or model, is not finished, or is this run itself.
-            StoreError: there is none, or a file is damaged.
+            ConfigError: that run is of another kind or model, is not finished, or is this run itself.
+            StoreError: its folder holds no run, or a file is damaged.
         """
         if self.config.start is None:
             return None
@@ -306,7 +291,7 @@ class GraphToTextRun(TextRun[GraphToTextConfig, Learned], name="graph-to-text"):
 
 
 def _shapes(key: str) -> bool:
-    """Whether weights are of no use with another value of a key of the configuration."""
+    """Whether a key of the configuration changes the shapes or the meaning of weights."""
     return key.split(".")[0] in ("prepare", "model", "encoder_position", "decoder_position") and key not in (
         *("prepare.bpe_dropout", "prepare.longest_source", "prepare.longest_target", "model.kernel"),
         *("model.dropout", "model.attention_dropout", "model.input_dropout"),
@@ -322,12 +307,12 @@ DESCRIBED, SUBWORDS = "pretrained.json", "subwords.json"
 
 
 class LearnedPretrained(NamedTuple):
-    """What is known before training.
+    """The state of a run before training.
 
     Attributes:
         model: the configuration of the checkpoint, as plain data.
-        positions: the description of each position model that enters it.
-        padding: id of a token that pads.
+        positions: the description of each position model.
+        padding: id of the padding token.
         last: id of the token that ends a text.
         tokenizer: of the ``tokenizers`` library.
     """
@@ -340,29 +325,29 @@ class LearnedPretrained(NamedTuple):
 
 
 class PretrainedTextRun(TextRun[PretrainedTextConfig, LearnedPretrained], name="pretrained-text"):
-    """A structure is read, a text is written, by a pretrained model with position models in its attention."""
+    """A pretrained model from structures to texts, with position models in its attention."""
 
-    configured = PretrainedTextConfig
-    learns = (DESCRIBED, SUBWORDS)
+    config_class = PretrainedTextConfig
+    learned_files = (DESCRIBED, SUBWORDS)
 
     def check(self) -> None:
-        """Build the model without memory for its numbers, so that errors are found before data are read.
+        """Build the model without memory for its weights, to find errors before data are read.
 
         Raises:
             StoreError: there is no such checkpoint or tokenizer.
             PositionError: a position model does not fit the checkpoint.
-            ConfigError: another key is wrong, or the tokenizer is that of another checkpoint.
+            ConfigError: another key is wrong, or the tokenizer belongs to another checkpoint.
         """
         described, _ = self._read()
         kind_of(described).check_suffix(self.config.prepare.suffix)
-        model = self._without_numbers(described)
+        model = self._on_meta(described)
         self._inject(model, [each.position for each in self.config.inject])
         self._tokenizer(model.config)
         check_devices(self.config.training)
 
     def learn(self, data: Splits) -> LearnedPretrained:
         described, _ = self._read()
-        model = self._without_numbers(described)
+        model = self._on_meta(described)
         tokenizer, padding, last = self._tokenizer(described)
         texts = Texts(self.config.prepare, tokenizer, padding, last, kind_of(described), ())
         positions = [
@@ -383,23 +368,23 @@ class PretrainedTextRun(TextRun[PretrainedTextConfig, LearnedPretrained], name="
     def restore(self) -> LearnedPretrained:
         from tokenizers import Tokenizer
 
-        for name in self.learns:
+        for name in self.learned_files:
             if not (self.folder / name).exists():
                 raise StoreError(f"{self.folder} holds no {name}; give the folder of a finished or running training")
-        with undamaged(self.folder / SUBWORDS, AFRESH):
+        with undamaged(self.folder / SUBWORDS, TRAIN_AFRESH):
             tokenizer = Tokenizer.from_file(str(self.folder / SUBWORDS))
-        with undamaged(self.folder / DESCRIBED, AFRESH):
+        with undamaged(self.folder / DESCRIBED, TRAIN_AFRESH):
             plain = json.loads((self.folder / DESCRIBED).read_text(encoding="utf-8"))
             return LearnedPretrained(**plain, tokenizer=tokenizer)
 
-    def writer(self, learned: LearnedPretrained) -> PretrainedWriter:
+    def untrained(self, learned: LearnedPretrained) -> PretrainedTextModel:
         described, name = self._read()
         torch.manual_seed(self.config.training.seed)
         model = texts_module.filled(name, described)
         self._inject(model, learned.positions)
-        return self._writer(Pretrained(model.train()), learned)
+        return self._text_model(Pretrained(model.train()), learned)
 
-    def trained(self) -> PretrainedWriter:
+    def trained(self) -> PretrainedTextModel:
         learned = self.restore()
 
         def made() -> Pretrained:
@@ -407,15 +392,15 @@ class PretrainedTextRun(TextRun[PretrainedTextConfig, LearnedPretrained], name="
             self._inject(model, learned.positions)
             return Pretrained(model)
 
-        return self._writer(self.filled(made), learned)
+        return self._text_model(self.filled(made), learned)
 
     def load(self) -> tuple[Any, Texts]:
-        """The best model so far, ready for use, and what prepares texts for it."""
-        writer = self.trained()
-        return writer.model.model, writer.preparer
+        """The best model so far, in evaluation mode, and the preparation of its texts."""
+        text_model = self.trained()
+        return text_model.model.model, text_model.preparer
 
-    def digests(self, learned: LearnedPretrained, writer: Writer) -> Mapping[str, str]:
-        model = writer.model
+    def digests(self, learned: LearnedPretrained, text_model: TextModel) -> Mapping[str, str]:
+        model = text_model.model
         assert isinstance(model, Pretrained)
         return {
             "tokenizer": digest([learned.tokenizer.to_str()]),
@@ -432,12 +417,12 @@ class PretrainedTextRun(TextRun[PretrainedTextConfig, LearnedPretrained], name="
             return texts_module.configuration(name, self.config.model.options), name
 
     def _tokenizer(self, described: Any) -> tuple[Any, int, int]:
-        """The tokenizer, and the ids of the tokens that pad and that end a text."""
+        """The tokenizer, and the ids of its padding token and of the token that ends a text."""
         name = self.config.prepare.tokenizer or self.config.model.pretrained
         with located("prepare.tokenizer"):
             return texts_module.tokenizer(name, described)
 
-    def _without_numbers(self, described: Any) -> Any:
+    def _on_meta(self, described: Any) -> Any:
         with torch.device("meta"):
             return texts_module.empty(described)
 
@@ -457,56 +442,7 @@ class PretrainedTextRun(TextRun[PretrainedTextConfig, LearnedPretrained], name="
                 else:
                     inject(model, position, each.where, each.layers, each.start, each.structures, False, freeze)
 
-    def _writer(self, model: Pretrained, learned: LearnedPretrained) -> PretrainedWriter:
+    def _text_model(self, model: Pretrained, learned: LearnedPretrained) -> PretrainedTextModel:
         kind, config = kind_of(model.model.config), self.config
         texts = Texts(config.prepare, learned.tokenizer, learned.padding, learned.last, kind, asked(model.model))
-        return PretrainedWriter(model, texts, config.model.position_rate)
-
-
-def generate(
-    folder: str | Path,
-    source: str | Path | Item | Structure | Sequence[Item | Structure],
-    search: SearchConfig | None = None,
-    batch_size: int = 32,
-    device: str | None = None,
-    progress: Callable[[int, int], object] | None = None,
-) -> Iterator[Generated]:
-    """Texts for items, in their order: :meth:`Generator.generate` of a run.
-
-    Args:
-        folder: of the run.
-        source, search, batch_size, progress: as for ``Generator.generate``.
-        device: such as ``cpu`` or ``cuda``; None takes a GPU where there is one.
-
-    Raises:
-        StoreError: the folder holds no trained model.
-        ReadError: the source is missing or bad.
-        ConfigError: PyTorch does not have the device here; see ``Generator.generate``.
-    """
-    return text_run(folder).ready(device_named(device)).generate(source, search, batch_size, progress)
-
-
-def evaluate(
-    folder: str | Path,
-    source: str | Path | Sequence[Item],
-    search: SearchConfig | None = None,
-    device: str | None = None,
-    progress: Callable[[int, int], object] | None = None,
-) -> tuple[Scores, list[Generated]]:
-    """Write a text for every item and score all against the references.
-
-    Args:
-        folder: of the run.
-        source: items, or a file or folder of them.
-        search: how texts are searched for; None as the run's configuration says.
-        device: such as ``cpu`` or ``cuda``; None takes a GPU where there is one.
-        progress: called with the number of items done, and of all.
-
-    Raises:
-        StoreError: the folder holds no trained model.
-        ConfigError: an item has no reference; see ``Generator.generate``.
-    """
-    config = text_run(folder).config
-    texts = list(generate(folder, source, search, device=device, progress=progress))
-    scores = score([t.text for t in texts], [t.references for t in texts], config.lowercase)
-    return scores, texts
+        return PretrainedTextModel(model, texts, config.model.position_rate)

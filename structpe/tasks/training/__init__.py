@@ -1,1 +1,1 @@
-"""Training that survives: batches that follow from the seed, checkpoints whole or absent, exact resume."""
+"""Training that can be resumed exactly: batches that depend only on the seed, and atomic checkpoints."""

@@ -1,6 +1,6 @@
-"""The batches of a training as a function: which examples the k-th batch holds follows from the seed and k alone.
+"""The batches of a training as a function: the examples of the k-th batch depend only on the seed and k.
 
-The only state is k. Resuming continues at k; several devices share each batch.
+The only state is k, from which a training resumes. Several devices share each batch.
 """
 
 from __future__ import annotations
@@ -20,34 +20,34 @@ from structpe.data.digests import Content, refuse_changed
 from structpe.errors import ConfigError, StoreError
 from structpe.system.workers import ends_with_its_parent
 
-__all__ = ["Batches", "Plan"]
+__all__ = ["BatchPlan", "Batches"]
 
 E = TypeVar("E")
 B = TypeVar("B")
 
 CHUNK = 100
-"""Batches that are sorted by size together: more leaves less padding, fewer leaves the order more random."""
+"""Batches that are sorted by size together: more give less padding, fewer a more random order."""
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
-    """Which examples make up which batch; every example comes once an epoch.
+class BatchPlan:
+    """The examples of each batch; every example occurs once an epoch.
 
-    Each epoch: shuffle all examples, cut into batches, shuffle the batches. By size: shuffle all examples, cut into
-    chunks of 100 batches, sort each chunk by size, cut into batches, shuffle the batches. Examples of like size meet
-    then, so that little is padded. But a batch is no longer a fair sample: where targets go with sizes, as they do for
-    molecules and peptides, its gradient and its statistics (batch normalisation) are of one kind of example.
+    In each epoch, all examples are shuffled and cut into batches. By size, the shuffled examples are cut into chunks of
+    100 batches, each chunk is sorted by size and cut into batches, and the batches are shuffled. Batches then have
+    little padding, but are not fair samples: if targets correlate with sizes, as for molecules and peptides, the
+    gradient of a batch and its statistics (batch normalisation) are those of one kind of example.
 
     Args:
         sizes: (n,) cost of each example, such as its number of units.
-        batch_size: examples of a batch, at most; batches of an epoch differ by one at most.
-        seed: of the order.
-        shares: into how many parts each batch is shared out, one per device.
-        content: digests of all training data, so that a run is never resumed with other data.
-        by_size: whether examples of like size meet in a batch.
+        batch_size: largest number of examples per batch; batches of an epoch differ by at most one.
+        seed: seed of the order.
+        shares: number of parts of each batch, one per device.
+        content: digests of all training data; a run is never resumed with other data.
+        by_size: whether batches have examples of similar size.
 
     Raises:
-        ConfigError: fewer examples than shares.
+        ConfigError: there are fewer examples than shares.
     """
 
     sizes: NDArray[np.int64]
@@ -66,20 +66,20 @@ class Plan:
 
     @computed
     def per_epoch(self) -> int:
-        """Batches of an epoch."""
-        # No batch may be smaller than the shares; as all are of one size but for one example, rounding down may be due.
+        """Number of batches per epoch."""
+        # No batch may have fewer examples than there are shares. Batch sizes differ by one, so round down if necessary.
         count = -(-len(self.sizes) // self.batch_size)
         return count if len(self.sizes) // count >= self.shares else max(1, len(self.sizes) // self.batch_size)
 
     @computed
     def fingerprint(self) -> str:
-        """Tells apart plans that give other batches."""
+        """A digest that differs for plans with other batches."""
         sizes = self.sizes.tolist() if self.by_size else len(self.sizes)  # shuffled ones do not depend on sizes
         text = json.dumps([dict(self.content), self.batch_size, self.seed, sizes])
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def epoch(self, number: int) -> list[NDArray[np.int64]]:
-        """The batches of an epoch, as numbers of examples."""
+        """The numbers of the examples of each batch of an epoch."""
         random = np.random.default_rng([self.seed, number])
         order = random.permutation(len(self.sizes))
         cuts = np.linspace(0, len(order), self.per_epoch + 1).astype(np.int64)
@@ -92,7 +92,7 @@ class Plan:
         return [batches[i] for i in random.permutation(len(batches))]
 
     def batches(self, first: int, last: int, share: int = 0) -> Iterator[NDArray[np.int64]]:
-        """Batches first..last-1 of the training, counted over epochs; of each the part of one device."""
+        """One device's part of the batches first..last-1, counted over all epochs."""
         number = -1
         for k in range(first, last):
             if k // self.per_epoch != number:
@@ -102,24 +102,24 @@ class Plan:
 
 
 class Batches(Generic[E, B]):
-    """The loader of a training: all its batches, made ready in the background where there are workers.
+    """The data loader of a training, which yields all its batches.
 
-    Its state is the number of batches handed out, however many lie ready.
+    Its state is the number of batches yielded; prefetched batches do not count.
 
     Args:
         examples: the training examples, or those of each epoch.
-        plan: which of them make up which batch.
-        collate: from examples to a batch.
-        count: how many batches the training has.
-        share: which part of each batch is this device's.
-        workers: processes that collate; 0 collates when asked.
-        pinned: whether batches are put where a GPU reads them while it computes.
+        plan: the examples of each batch.
+        collate: makes a batch of examples.
+        count: number of batches of the training.
+        share: index of this device's part of each batch.
+        workers: processes that collate; with 0, this process does.
+        pinned: whether batches are in pinned memory, from which a GPU reads while it computes.
     """
 
     def __init__(
         self,
         examples: Sequence[E] | Drawn[E],
-        plan: Plan,
+        plan: BatchPlan,
         collate: Callable[[Sequence[E]], B],
         count: int,
         share: int = 0,
@@ -142,7 +142,7 @@ class Batches(Generic[E, B]):
         from torch.utils.data import DataLoader
 
         loader: DataLoader[Any] = DataLoader(
-            _Asked(self.examples),  # type: ignore[arg-type]  # what is asked for by several numbers will do
+            _Fetching(self.examples),  # type: ignore[arg-type]  # DataLoader needs only __getitems__
             batch_sampler=_Numbers(self.plan, self.done, self.count, self.share),  # type: ignore[arg-type]
             collate_fn=self.collate,
             num_workers=self.workers,
@@ -155,14 +155,14 @@ class Batches(Generic[E, B]):
             yield batch
 
     def state_dict(self) -> dict[str, Any]:
-        """How many batches were handed out, of which plan, and of what."""
+        """The number of batches yielded, the fingerprint of the plan, and the digests of the data."""
         return {"done": self.done, "plan": self.plan.fingerprint, "content": dict(self.plan.content)}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on where another stood.
+        """Continue after the batches of a state.
 
         Raises:
-            StoreError: the state is that of other data; what changed is named where that is known.
+            StoreError: the state belongs to other data; the error names the changed parts, if known.
         """
         refuse_changed(state["content"], self.plan.content)
         if state["plan"] != self.plan.fingerprint:
@@ -179,8 +179,8 @@ def _begin(worker: int) -> None:
 
 
 @dataclass(frozen=True)
-class _Asked(Generic[E]):
-    """What a DataLoader calls a data set; it is asked for all examples of a batch at once."""
+class _Fetching(Generic[E]):
+    """The data set of a DataLoader, which fetches all examples of a batch at once."""
 
     examples: Sequence[E] | Drawn[E]
 
@@ -190,9 +190,9 @@ class _Asked(Generic[E]):
 
 @dataclass(frozen=True)
 class _Numbers:
-    """What a DataLoader calls a batch sampler: of each batch its epoch and the numbers of its examples."""
+    """The batch sampler of a DataLoader: the epoch of each batch, and the numbers of its examples."""
 
-    plan: Plan
+    plan: BatchPlan
     first: int
     last: int
     share: int

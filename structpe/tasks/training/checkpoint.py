@@ -1,13 +1,13 @@
-"""A checkpoint: a folder of safetensors, JSON and their checksums, written atomically; and finding the newest.
+"""Checkpoints: folders with safetensors, JSON and checksums, written atomically.
 
-JSON knows fewer types than Python. What it lacks is an object with one key that begins with ``$``::
+Types that JSON lacks are written as an object with one key that begins with ``$``::
 
     {"$tensor": name}     {"$array": name}        {"$tuple": [...]}
     {"$bytes": base64}    {"$float": "inf"}       {"$dict": [[key, value], ...]}
 
-The last is for a dict whose keys are not all strings, or are mistakable for these.
+The last is for a dict with keys that are not strings, or that begin with ``$``.
 
-Checksums are compared whenever one is read: a bit that has flipped in the state of an optimiser shows nowhere else.
+Checksums are compared whenever a checkpoint is read: a flipped bit in the state of an optimiser shows nowhere else.
 """
 
 from __future__ import annotations
@@ -28,31 +28,21 @@ from torch import Tensor
 from structpe.errors import StoreError, undamaged
 from structpe.system.files import SUMS, atomic_write_folder, sums_of, wrong
 
-__all__ = [
-    "drop_after",
-    "flatten",
-    "load",
-    "name",
-    "newest",
-    "prune",
-    "remove",
-    "restore",
-    "save",
-]
+__all__ = ["drop_after", "flatten", "load", "name", "newest", "prune", "remove", "restore", "save"]
 
 
 def flatten(state: Any) -> tuple[dict[str, Tensor], Any]:
-    """The tensors of a state by the path to them, and the rest as what JSON can hold.
+    """Split a nested state into its tensors, named by their paths, and plain data for JSON.
 
     Raises:
-        StoreError: something in the state is of a type that cannot be written without pickle.
+        StoreError: the state has a value of a type that cannot be written without pickle.
     """
     tensors: dict[str, Tensor] = {}
     return tensors, _plain(state, "", tensors)
 
 
 def restore(plain: Any, tensors: Mapping[str, Tensor]) -> Any:
-    """The state again; the inverse of :func:`flatten`."""
+    """Rebuild a nested state; the inverse of :func:`flatten`."""
     if isinstance(plain, list):
         return [restore(each, tensors) for each in plain]
     if not isinstance(plain, dict):
@@ -104,7 +94,7 @@ def _put(tensor: Tensor, where: str, tensors: dict[str, Tensor]) -> str:
     name = where.lstrip(".") or "state"
     while name in tensors:  # {"a.b": x, "a": {"b": y}} gives one path twice
         name += "'"
-    # Two tensors over one memory cannot be stored as such; a copy of each can.
+    # safetensors cannot store two tensors that share memory, so each is copied.
     tensors[name] = tensor.clone(memory_format=torch.contiguous_format)
     return name
 
@@ -125,16 +115,16 @@ def _special(kind: str, content: Any, tensors: Mapping[str, Tensor]) -> Any:
 
 FORMAT = "structpe checkpoint"
 VERSION = 5
-"""Raised when a checkpoint of before could not be read any more, or would be read wrongly."""
+"""Raised when older checkpoints can no longer be read, or would be read wrongly."""
 STATE, TENSORS = "state.json", "tensors.safetensors"
 OLDER = "remove this folder to go on from the one before, or train afresh"
 
 
 def save(state: Any, folder: Path) -> None:
-    """Write a nested state; the folder appears whole or not at all, also when the process is killed meanwhile.
+    """Write a nested state atomically: the folder is complete or absent, even if the process is killed.
 
     Raises:
-        StoreError: something in the state cannot be written without pickle.
+        StoreError: the state has a value that cannot be written without pickle.
     """
     from safetensors.torch import save_file
 
@@ -151,10 +141,10 @@ def save(state: Any, folder: Path) -> None:
 
 
 def load(folder: Path) -> Any:
-    """The state that :func:`save` wrote.
+    """Read the state that :func:`save` wrote.
 
     Raises:
-        StoreError: the checkpoint is missing, damaged, or of another version.
+        StoreError: the checkpoint is missing, damaged, or has another version.
     """
     from safetensors.torch import load_file
 
@@ -169,19 +159,19 @@ def load(folder: Path) -> Any:
 
 
 def name(step: int) -> str:
-    """What the checkpoint of a step is called."""
+    """The name of the checkpoint of a step."""
     return f"step-{step:08d}"
 
 
 def newest(folder: Path, say: Callable[[str], None] = lambda line: None) -> Path | None:
-    """The newest undamaged checkpoint in a folder; None if there is no checkpoint.
+    """The newest undamaged checkpoint in a folder; None without checkpoints.
 
     Args:
-        folder: of checkpoints.
-        say: called with one line for each damaged checkpoint, which is skipped.
+        folder: the folder of all checkpoints.
+        say: called with a line for each damaged checkpoint that is skipped.
 
     Raises:
-        StoreError: there are checkpoints, but not one is whole, or the newest is of another version.
+        StoreError: all checkpoints are damaged, or the newest has another version.
     """
     passed: list[str] = []
     for path in reversed(_all(folder)):
@@ -197,7 +187,7 @@ def newest(folder: Path, say: Callable[[str], None] = lambda line: None) -> Path
 
 
 def drop_after(folder: Path, step: int) -> None:
-    """Remove the checkpoints after a step: training resumes there and writes them again."""
+    """Remove the checkpoints after a step, from which training resumes."""
     for path in _all(folder):
         if _step(path) > step:
             remove(path)
@@ -210,7 +200,7 @@ def prune(folder: Path, keep: int) -> None:
 
 
 def remove(path: Path) -> None:
-    """Remove a checkpoint; what is no folder, such as a link to one, stays."""
+    """Remove a checkpoint; a file or a link is left alone."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
 
@@ -224,16 +214,16 @@ def _step(path: Path) -> int:
 
 
 def _check_version(folder: Path) -> None:
-    """What a structpe of another version wrote is not damaged, and nothing to pass over.
+    """Check the version of a checkpoint, if it can be read. One of another version is not damaged, and not skipped.
 
     Raises:
-        StoreError: another version wrote it.
+        StoreError: it has another version.
     """
     try:
         content = json.loads((folder / STATE).read_text(encoding="utf-8"))
         form, version = content["format"], content["version"]
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return  # it is damaged, as its checksums say
+        return  # it is damaged, which the checksums show
     foreign = form == FORMAT and isinstance(version, int) and version != VERSION
     if foreign and not ((folder / SUMS).exists() and wrong(folder, (STATE, TENSORS))):
         raise StoreError(

@@ -1,4 +1,4 @@
-"""How a model is trained."""
+"""The configuration of a training."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class LoggerConfig:
     """A logger of Lightning.
 
     Args:
-        path: of its class, such as ``lightning.pytorch.loggers.WandbLogger``. Its module is imported, so give one that
-            you trust.
+        path: path of the class, such as ``lightning.pytorch.loggers.WandbLogger``. Its module is imported, so give only
+            one that you trust.
         options: arguments of the class.
     """
 
@@ -32,8 +32,8 @@ class OptimiserConfig:
     """An optimiser.
 
     Args:
-        name: of a class of ``torch.optim``, such as ``AdamW`` or ``Adafactor``, or the path of a class. Its module is
-            imported, so give one that you trust.
+        name: name of a class of ``torch.optim``, such as ``AdamW`` or ``Adafactor``, or the path of a class. Its module
+            is imported, so give only one that you trust.
         options: arguments of the class, except ``lr`` and ``weight_decay``, which are keys of ``training``.
     """
 
@@ -43,43 +43,43 @@ class OptimiserConfig:
 
 @dataclass(frozen=True)
 class TrainingConfig:
-    """How a model is trained: optimiser, label smoothing, early stopping, and where it runs.
+    """The configuration of a training: optimiser, label smoothing, early stopping and hardware.
 
     Args:
-        steps: updates of the parameters, at most.
-        batch_size: examples of a batch, over all devices together.
-        accumulate: batches per step, which do what one batch of all their examples does, with less memory.
-        order: which examples meet in a batch: ``shuffled``, any; ``by-size``, those of like size, so that less is
-            padded, but a batch is no fair sample where targets go with sizes; ``auto``, what the task needs: by size
-            for texts, which are padded, shuffled for all else.
+        steps: largest number of updates of the parameters.
+        batch_size: number of examples per batch, over all devices.
+        accumulate: number of batches per step, equivalent to one batch of all their examples, with less memory.
+        order: how examples are grouped to batches: ``shuffled``, at random; ``by-size``, by similar size, with less
+            padding, but a batch is not a fair sample if targets correlate with sizes; ``auto``, by size for texts,
+            which are padded, and shuffled otherwise.
         optimiser: its ``name``, a class of ``torch.optim`` or the path of a class, and its ``options``.
-        learning_rate: the highest, reached after the warm-up.
-        warmup: steps in which the learning rate grows from 0.
-        schedule: after the warm-up: ``inverse-sqrt`` falls with 1/sqrt(step), ``cosine`` reaches 0 at ``steps``,
+        learning_rate: the highest learning rate, after the warm-up.
+        warmup: number of steps in which the learning rate grows from 0.
+        schedule: after the warm-up, ``inverse-sqrt`` falls with 1/sqrt(step), ``cosine`` falls to 0 at ``steps``,
             ``constant`` stays.
-        weight_decay: of the optimiser, on matrices; vectors (biases, norms) are not decayed.
+        weight_decay: weight decay of matrices; vectors (biases, norms) are not decayed.
         clip: largest norm of the gradient; 0 for no limit.
         smoothing: e of label smoothing.
         precision: ``float32``, or ``bf16-mixed`` for bfloat16 where it is safe.
-        validate_every: steps between validations.
-        metric: what decides which model is best, on the validation split: ``loss``, or what the task has: ``bleu`` or
-            ``chrf`` of graph to text, ``official`` of benchmarks.
-        average: how many of the last validations have their weights averaged into the model that is scored and kept;
-            1 for that of the last alone. Checkpoints grow by the weights of each.
-        patience: validations without a better model before training stops; 0 trains all steps.
-        checkpoint_every: steps between checkpoints; a killed run loses no more than these.
-        log_every: steps between lines of the logs.
-        loggers: further loggers of Lightning, besides ``metrics.csv`` and TensorBoard: of each the ``path`` of its
+        validate_every: number of steps between validations.
+        metric: the metric on the validation split that selects the best model: ``loss``, or ``bleu`` or ``chrf`` for
+            graph to text, ``official`` for benchmarks.
+        average: number of last validations whose weights are averaged to the model that is scored and kept; 1 for the
+            last alone. Each adds its weights to the checkpoints.
+        patience: number of validations without a better model before training stops; 0 trains all steps.
+        checkpoint_every: number of steps between checkpoints; a killed run loses no more steps.
+        log_every: number of steps between lines of the logs.
+        loggers: loggers of Lightning, in addition to ``metrics.csv`` and TensorBoard: for each the ``path`` of its
             class, such as ``lightning.pytorch.loggers.WandbLogger``, and its ``options``.
         accelerator: ``auto``, ``cpu`` or ``gpu``.
-        devices: how many on each machine; above 1 each has a process.
-        nodes: machines that train together, each by the same command; see the page on scale.
-        strategy: of several devices: with ``ddp`` each has all parameters and optimiser states, with ``fsdp`` a part,
-            except in a step.
-        workers: processes per device that collate batches; 0 collates when a batch is due.
-        jobs: processes that encode structures before training; the encodings do not depend on their number.
-        seed: of the parameters' first values, the order of examples and dropout.
-        deterministic: whether only those GPU kernels may be used that give the same bits each time.
+        devices: number of devices on each machine; several have a process each.
+        nodes: number of machines, which run the same command; see the page on scale.
+        strategy: for several devices: with ``ddp`` each holds all parameters and optimiser states, with ``fsdp`` a
+            shard, except during a step.
+        workers: number of processes per device that collate batches; with 0, the training process does.
+        jobs: number of processes that encode structures before training; the encodings do not depend on it.
+        seed: seed of the initial parameters, the order of examples and dropout.
+        deterministic: whether to use only GPU kernels that give the same bits each time.
     """
 
     steps: int = 20_000
@@ -116,28 +116,15 @@ class TrainingConfig:
         for each in fields(self):
             value = getattr(self, each.name)
             self._require(each.name, not isinstance(value, float) or math.isfinite(value), "must be a finite number")
-        counts = (
-            "steps",
-            "batch_size",
-            "accumulate",
-            "validate_every",
-            "checkpoint_every",
-            "log_every",
-            "devices",
-            "nodes",
-            "average",
-            "jobs",
-        )
-        for name in counts:
+        positive = "steps batch_size accumulate validate_every checkpoint_every log_every devices nodes average jobs"
+        for name in positive.split():
             self._require(name, getattr(self, name) >= 1, "must be 1 or more")
         for name in ("warmup", "weight_decay", "clip", "patience", "workers", "seed"):
             self._require(name, getattr(self, name) >= 0, "must not be negative")
-        counted = dict.fromkeys(
-            ("steps", "warmup", "validate_every", "patience", "checkpoint_every", "log_every"), STEPS
-        )
-        shared = {"batch_size": BATCH, "accumulate": BATCH, "devices": PROCESSES, "workers": PROCESSES}
-        shared |= {"jobs": PROCESSES, "average": PROCESSES, "nodes": PROCESSES}
-        bounded(self, "training.", **counted, **shared)
+        of_steps = ("steps", "warmup", "validate_every", "patience", "checkpoint_every", "log_every")
+        of_processes = ("devices", "workers", "jobs", "average", "nodes")
+        limits = dict.fromkeys(of_steps, STEPS) | dict.fromkeys(of_processes, PROCESSES)
+        bounded(self, "training.", batch_size=BATCH, accumulate=BATCH, **limits)
         self._require("seed", self.seed < 2**63, "must be below 2^63")
         self._require("learning_rate", self.learning_rate > 0, "must be above 0")
         self._require(
@@ -153,12 +140,12 @@ class TrainingConfig:
 
     @property
     def processes(self) -> int:
-        """Devices of all machines; each has a process."""
+        """Number of devices on all machines; each has a process."""
         return self.nodes * self.devices
 
     @property
     def shards(self) -> bool:
-        """Whether parameters are shared out to the devices."""
+        """Whether parameters are sharded."""
         return self.processes > 1 and self.strategy == "fsdp"
 
     def _require(self, name: str, holds: bool, rule: str) -> None:

@@ -1,25 +1,22 @@
-"""The folder of a run: kept to one process, of one configuration, and emptied of nothing but the run.
+"""The folder of a run: locked by one process, and never cleared of files that the run did not write.
 
-Its manifest, ``structpe.json``, lists what the run writes: names, and patterns of names in folders that it makes. The
-manifest is written before all else. What is not in it was there before or came from elsewhere, and is never replaced or
-removed.
+Its manifest, ``structpe.json``, lists what the run writes: names of files, and patterns of names in folders that it
+makes. The manifest is written first. Files that it does not list are never replaced or removed.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TypeVar
 
 import torch
 
-from structpe.data.prepare import AFRESH
-from structpe.errors import ConfigError, StoreError, listed, reason_of, undamaged
+from structpe.data.prepare import TRAIN_AFRESH
+from structpe.errors import ConfigError, listed, reason_of, undamaged
 from structpe.system.files import SUMS, atomic_text, check, left_in, sealed, sweep, unsealed
-from structpe.tasks.config import differences
 from structpe.tasks.training.config import TrainingConfig
 
 __all__ = [
@@ -29,29 +26,29 @@ __all__ = [
     "InUse",
     "check_devices",
     "check_free",
+    "check_sums",
     "claim",
     "clear",
     "device_named",
     "device_of",
     "learned",
-    "listing",
     "lock",
+    "manifest_files",
     "number",
-    "same",
-    "unbroken",
 ]
 
 
 NAMES = ("NODE_RANK", "GROUP_RANK", "SLURM_NODEID")
-"""Where the number of the machine stands: set by hand, by torchrun, by Slurm."""
+"""Environment variables with the number of the machine, set by hand, by torchrun, or by Slurm."""
 MEETING = ("MASTER_ADDR", "MASTER_PORT")
 
 
 def number(training: TrainingConfig) -> int:
-    """Which of ``training.nodes`` machines this is, from 0. The first one writes the files of the run.
+    """The number of this machine among ``training.nodes``, from 0. Machine 0 writes the files of the run.
 
     Raises:
-        ConfigError: there are several, and the environment does not say which this is, or where they meet.
+        ConfigError: there are several machines, and the environment does not give the number of this one, or the
+            address and port of the first.
     """
     if training.nodes == 1:
         return 0
@@ -68,10 +65,9 @@ def number(training: TrainingConfig) -> int:
     return int(found)
 
 
-C = TypeVar("C")
 MANIFEST, FORMAT = "structpe.json", "structpe manifest"
 CHECKPOINTS, LOGS = "checkpoints/step-*", ("tensorboard/events.out.tfevents.*", "tensorboard/hparams.yaml")
-"""What a run writes into folders that it makes."""
+"""Patterns of the files that a run writes into folders that it makes."""
 
 
 class InUse(ConfigError):
@@ -80,15 +76,15 @@ class InUse(ConfigError):
 
 @contextmanager
 def lock(folder: Path, waits: bool = False) -> Iterator[None]:
-    """Keep the folder to this process; the lock goes when the process does, however it ends.
+    """Lock the folder for this process. The lock is released when the process ends, however it ends.
 
     Args:
-        folder: of a run.
-        waits: whether to wait for a process that has it.
+        folder: the folder of a run.
+        waits: whether to wait for another process that holds the lock.
 
     Raises:
-        InUse: another process is training in it.
-        ConfigError: it is a file.
+        InUse: another process is training in the folder.
+        ConfigError: the folder is a file.
     """
     from filelock import FileLock, Timeout
 
@@ -103,49 +99,26 @@ def lock(folder: Path, waits: bool = False) -> Iterator[None]:
         raise InUse(f"another process is training in {folder}; wait for it, or choose another folder") from None
 
 
-def same(folder: Path, config: C, load: Callable[[Path], C], free: Collection[str]) -> None:
-    """Check that the run in the folder is one of this configuration.
-
-    Args:
-        folder: of the run.
-        config: the configuration that is asked for.
-        load: reads the one that was written.
-        free: keys that may change when a run resumes.
+def check_sums(folder: Path, names: Sequence[str]) -> None:
+    """Compare the constant files of a run with their checksums, if the folder holds a run.
 
     Raises:
-        ConfigError: it is one of another.
-        StoreError: it is not known of which.
-    """
-    written = folder / "config.yaml"
-    if not written.exists():
-        raise StoreError(f"{folder} holds what a training has made, but no config.yaml; {AFRESH}")
-    if other := [key for key in differences(load(written), config) if key not in free]:
-        raise ConfigError(
-            f"{folder} holds a run of another configuration; they differ in {', '.join(other)}. Bring these back to go "
-            f"on with that run, choose another folder (out), or train afresh (fresh), which removes that run"
-        )
-
-
-def unbroken(folder: Path, names: Sequence[str]) -> None:
-    """Check that the files of a run that never change are as they were written, where a run is.
-
-    Raises:
-        StoreError: one is missing, or another now.
+        StoreError: a file is missing, or has changed.
     """
     if (folder / SUMS).exists():  # a run that an older structpe began has no checksums
-        check(folder, names, AFRESH)
+        check(folder, names, TRAIN_AFRESH)
 
 
 def learned(folder: Path) -> bool:
-    """Whether the folder holds anything that training has written. If not, there is nothing to resume or to lose."""
+    """Whether the folder holds any output of training; if not, there is nothing to resume or to lose."""
     return any((folder / name).exists() for name in ("checkpoints", "model.safetensors", "result.json"))
 
 
-def listing(folder: Path) -> tuple[str, ...] | None:
-    """What the manifest of a folder lists; None without a manifest.
+def manifest_files(folder: Path) -> tuple[str, ...] | None:
+    """The files that the manifest of a folder lists; None without a manifest.
 
     Raises:
-        StoreError: it is damaged, or is no manifest of structpe.
+        StoreError: the manifest is damaged, or is not one of structpe.
     """
     file = folder / MANIFEST
     if not os.path.lexists(file):
@@ -158,17 +131,17 @@ def listing(folder: Path) -> tuple[str, ...] | None:
 
 
 def check_free(folder: Path, names: Iterable[str], owned: Iterable[str] | None = None) -> None:
-    """Check that nothing in a folder would be replaced but what structpe has written there.
+    """Check that writing files would replace only files that structpe has written.
 
     Args:
-        folder: of a run or a study.
-        names: what is to be written, as in a manifest.
-        owned: what is known to be structpe's; None for what the manifest lists.
+        folder: the folder of a run or a study.
+        names: the files to be written, as in a manifest.
+        owned: the files that structpe has written; by default those in the manifest.
 
     Raises:
-        ConfigError: something else has one of these names.
+        ConfigError: another file has one of these names.
     """
-    owned = (listing(folder) or ()) if owned is None else owned
+    owned = (manifest_files(folder) or ()) if owned is None else owned
     taken = {_first(name) for name in names} - {_first(name) for name in owned}
     if found := sorted(name for name in taken if os.path.lexists(folder / name)):
         raise ConfigError(
@@ -178,16 +151,16 @@ def check_free(folder: Path, names: Iterable[str], owned: Iterable[str] | None =
 
 
 def claim(folder: Path, names: Sequence[str], owned: Sequence[str] | None = None) -> None:
-    """Enter in the manifest of a folder what is to be written; see :func:`check_free`."""
+    """Add files to be written to the manifest of a folder, after :func:`check_free`."""
     check_free(folder, names, owned)
-    before = listing(folder)
+    before = manifest_files(folder)
     if after := [name for name in dict.fromkeys((*(before or owned or ()), *names)) if name not in (before or ())]:
         folder.mkdir(parents=True, exist_ok=True)
         atomic_text(folder / MANIFEST, sealed({"format": FORMAT, "files": [*(before or ()), *after]}))
 
 
 def clear(folder: Path, names: Iterable[str]) -> None:
-    """Remove what a manifest lists, and the folders that are empty then; no link is followed."""
+    """Remove files of a manifest, and the folders that are then empty; links are not followed."""
     for name in names:
         inner = folder / _first(name)
         if "/" not in name:
@@ -204,10 +177,10 @@ def _first(name: str) -> str:
 
 
 def check_devices(training: TrainingConfig) -> None:
-    """Check that there are as many GPUs as are asked for, and that this is one of the machines.
+    """Check that there are enough GPUs, and that the number of this machine is known.
 
     Raises:
-        ConfigError: there are fewer, or it is not known which of several machines this is.
+        ConfigError: there are too few, or the number is unknown; see :func:`number`.
     """
     number(training)
     seen, asked = torch.accelerator.device_count(), training.devices
@@ -219,22 +192,22 @@ def check_devices(training: TrainingConfig) -> None:
 
 
 def device_of(training: TrainingConfig) -> torch.device:
-    """Where a training of this configuration computes, as Lightning chooses."""
+    """The device of a training, as Lightning chooses it."""
     chosen = torch.accelerator.current_accelerator(check_available=True)
     return torch.device("cpu") if training.accelerator == "cpu" or chosen is None else chosen
 
 
 def device_named(device: torch.device | str | None) -> torch.device:
-    """The device that is asked for; with None a GPU where there is one.
+    """The given device; by default a GPU, if there is one.
 
     Raises:
-        ConfigError: PyTorch does not have it here.
+        ConfigError: the device is not available.
     """
     if device is None:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         return torch.empty(0, device=device).device
-    except (RuntimeError, AssertionError, TypeError) as error:  # also where PyTorch was built without CUDA
+    except (RuntimeError, AssertionError, TypeError) as error:  # also if PyTorch was built without CUDA
         raise ConfigError(
             f"the device {str(device)!r} cannot be used ({reason_of(error)}); give one that PyTorch has here, such as "
             f"'cpu', or none"

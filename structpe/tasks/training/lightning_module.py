@@ -1,8 +1,8 @@
-"""What is trained, as Lightning sees it, and what happens around each step.
+"""The LightningModule of a task, its callbacks, and training with sharded parameters.
 
-Callbacks run in the order of their list after each step, and all that belongs to a step is done before its checkpoint
-is written. For the same reason validation is not Lightning's own loop, which runs after the checkpoint and is entered
-or skipped on resume by rules of its own.
+Callbacks run in the order of their list after each step; the last one writes the checkpoint, after everything else that
+belongs to the step. Validation is therefore a callback, too: Lightning's own loop runs after the checkpoint, and has
+other rules on resume.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FSDPModule, fully_shard, register_fsdp_forward_method
 from torch.distributed.tensor import DTensor, distribute_tensor
 
-from structpe.data.prepare import AFRESH
+from structpe.data.prepare import TRAIN_AFRESH
 from structpe.tasks.training import checkpoint
 from structpe.tasks.training.batches import Batches
 from structpe.tasks.training.checkpoint import load, remove, save
@@ -38,39 +38,38 @@ from structpe.tasks.training.task import Task
 __all__ = [
     "Average",
     "Checkpoints",
-    "Folders",
-    "Learner",
+    "FolderCheckpoints",
     "Metrics",
     "Seeds",
     "Sharded",
+    "TaskModule",
     "Validation",
     "clip",
-    "whole",
+    "unsharded",
 ]
 
 
 class Sharded(DDPStrategy):
-    """Each device keeps its part of the parameters, gradients and optimiser states (``torch.distributed.fsdp``).
+    """Each device holds a shard of the parameters, gradients and optimiser states (``torch.distributed.fsdp``).
 
-    For a step, and for a validation, the parameters are brought together; gradients are averaged and shared out again.
-    Processes are started, and checkpoints written, as for DDP: checkpoints are those of one device, and either can go
-    on with what the other has written. It needs no GPU.
+    For a step and for a validation, the parameters are gathered; gradients are averaged and sharded again. Processes
+    and checkpoints are those of DDP: a checkpoint is complete, and either strategy resumes from it. No GPU is needed.
     """
 
     def configure_ddp(self) -> None:
-        """Share the parameters out; called where DDP would wrap the model."""
+        """Shard the parameters, where DDP would wrap the model."""
         assert isinstance(self.model, nn.Module)
         mesh = init_device_mesh(self.root_device.type, (self.world_size,))
-        # PyTorch refuses to share out scalars. Each device has those, as with DDP.
+        # PyTorch cannot shard scalars; each device has them all, as with DDP.
         self._scalars = {p for p in self.model.parameters() if not p.ndim}
-        # One group: a task may call any part of its model, not only those whose parameters would then be at hand.
+        # One group: a task may call any part of its model, and all of its parameters must be there.
         sharded = fully_shard(self.model, mesh=mesh, reshard_after_forward=False, ignored_params=self._scalars)
         if self.root_device.type == "cpu":
-            sharded.set_force_sum_reduction_for_comms(True)  # Gloo has no averages
+            sharded.set_force_sum_reduction_for_comms(True)  # Gloo cannot average
         register_fsdp_forward_method(self.model, "training_step")
 
     def post_backward(self, closure_loss: Tensor) -> None:
-        """Average the gradients of scalars. What was averaged after an earlier batch of the step stays the same."""
+        """Average the gradients of scalars. The average of earlier batches of the step stays the same."""
         assert self.model is not None
         for scalar in (p for p in self.model.parameters() if p in self._scalars and p.requires_grad):
             scalar.grad = torch.zeros_like(scalar) if scalar.grad is None else scalar.grad
@@ -87,27 +86,29 @@ class Sharded(DDPStrategy):
         return {**state, "state": parts}
 
     def load_optimizer_state_dict(self, checkpoint: Mapping[str, Any]) -> None:
-        """Give each optimiser its part of the states of a checkpoint, which are whole."""
+        """Load each optimiser's shard of the complete states of a checkpoint."""
         for optimizer, state in zip(self.optimizers, checkpoint["optimizer_states"], strict=True):
             parameters = [p for group in optimizer.param_groups for p in group["params"]]
             parts = {
-                number: {name: _shared_out(value, parameters[number]) for name, value in each.items()}
+                number: {name: _sharded(value, parameters[number]) for name, value in each.items()}
                 for number, each in state["state"].items()
             }
             optimizer.load_state_dict({**state, "state": parts})
 
     def teardown(self) -> None:
-        """Bring the parameters together, so that the trained model is one like any other."""
+        """Gather the parameters: the trained model is then an ordinary one."""
         model = self.lightning_module
-        together = [] if model is None else [(module, *each) for module in model.modules() for each in _whole(module)]
-        super().teardown()  # moves what is shared out
-        for module, name, parameter in together:
+        complete = (
+            [] if model is None else [(module, *each) for module in model.modules() for each in _complete(module)]
+        )
+        super().teardown()  # moves the shards
+        for module, name, parameter in complete:
             module.register_parameter(name, parameter)
 
 
 @contextmanager
-def whole(module: nn.Module) -> Iterator[None]:
-    """A context in which each device has all parameters of a module, if they are shared out."""
+def unsharded(module: nn.Module) -> Iterator[None]:
+    """A context in which each device has all parameters of a module."""
     if not isinstance(module, FSDPModule):
         yield
         return
@@ -119,7 +120,7 @@ def whole(module: nn.Module) -> Iterator[None]:
 
 
 def clip(parameters: Iterable[Tensor], most: float) -> None:
-    """Scale the gradients of all parameters, of which some are shared out, so that their norm is no larger."""
+    """Clip the norm of the gradients of all parameters, some of which are sharded."""
     given = [p for p in parameters if p.grad is not None]
     parts = [[p for p in given if isinstance(p, DTensor) is shared] for shared in (True, False)]
     norms = [full(nn.utils.get_total_norm([p.grad for p in each])) for each in parts if each]  # type: ignore[misc]
@@ -128,29 +129,29 @@ def clip(parameters: Iterable[Tensor], most: float) -> None:
         nn.utils.clip_grads_with_norm_(each, most, total, foreach=False)
 
 
-def _whole(module: nn.Module) -> Iterator[tuple[str, nn.Parameter]]:
-    """Those of a module's own parameters that are shared out, whole and on the CPU."""
+def _complete(module: nn.Module) -> Iterator[tuple[str, nn.Parameter]]:
+    """The sharded ones among a module's own parameters, complete and on the CPU."""
     for name, parameter in module.named_parameters(recurse=False):
         if isinstance(parameter, DTensor):
             yield name, nn.Parameter(full(parameter.detach()).cpu(), parameter.requires_grad)
 
 
-def _shared_out(value: Any, parameter: Tensor) -> Any:
+def _sharded(value: Any, parameter: Tensor) -> Any:
     if not isinstance(parameter, DTensor) or not isinstance(value, Tensor) or value.shape != parameter.shape:
         return value
     return distribute_tensor(value.to(parameter.device), parameter.device_mesh, parameter.placements)
 
 
 class Average:
-    """The mean of the weights of a model at several moments, which varies less than the weights of the last.
+    """The mean of the weights of a model after several validations, which varies less than the last weights.
 
-    Vaswani et al. 2017, section 6.1, average the last five checkpoints so.
+    Vaswani et al. 2017, section 6.1, average the last five checkpoints in this way.
 
-    Parameters and buffers of floating point numbers are averaged, running statistics of batch normalisation among them;
-    of other buffers the last counts. Sums are in float64, so that the mean of equal numbers is that number.
+    Floating point parameters and buffers are averaged, including running statistics of batch normalisation; other
+    buffers are the last ones. Sums are in float64: the mean of equal numbers is that number.
 
     Args:
-        count: of moments, the last of which are kept; with 1 the mean is the model itself, and nothing is kept.
+        count: number of weights that are kept; with 1 the mean is the model itself, and nothing is kept.
     """
 
     def __init__(self, count: int) -> None:
@@ -158,13 +159,13 @@ class Average:
         self.kept: deque[Mapping[str, Tensor]] = deque(maxlen=count)
 
     def add(self, model: nn.Module) -> None:
-        """Keep the weights of this moment."""
+        """Keep the current weights."""
         if self.count > 1:
             self.kept.append({name: tensor.detach().cpu().clone() for name, tensor in model.state_dict().items()})
 
     @contextmanager
     def applied(self, model: nn.Module) -> Iterator[None]:
-        """The model has the mean of the weights that are kept; afterwards its own again, to the bit."""
+        """A context in which the model has the mean of the kept weights; afterwards it has its own, bit by bit."""
         if len(self.kept) < 2:
             yield
             return
@@ -177,7 +178,7 @@ class Average:
 
 
 def mean(states: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
-    """Of the floating point numbers of each name; what is no such number is that of the last."""
+    """The mean of the floating point tensors of each name; other tensors are those of the last state."""
     return {
         name: torch.stack([state[name].double() for state in states]).mean(0).to(last.dtype)
         if last.is_floating_point()
@@ -186,18 +187,18 @@ def mean(states: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
     }
 
 
-class Learner(LightningModule):
-    """A task and how it is trained.
+class TaskModule(LightningModule):
+    """A task and the configuration of its training.
 
-    The loss of a step is the mean over everything that is counted in all its batches on all devices: those with short
-    texts weigh less, so that two devices, and two batches, do what one does with one batch of the same examples::
+    The loss of a step is the mean over all targets of all its batches on all devices. Two devices, or two accumulated
+    batches, are then equivalent to one batch with the same examples::
 
         gradient = sum_p d(total_p) / sum_p count_p        over the parts p of a step: batches and devices
 
     Args:
-        task: what is trained, and for what.
-        config: how.
-        batches: the loader of a share of each batch, by the number of the device.
+        task: the task.
+        config: the configuration of the training.
+        batches: the data loader of a device, by its number.
     """
 
     def __init__(self, task: Task, config: TrainingConfig, batches: Callable[[int], Batches[Any, Any]]) -> None:
@@ -215,18 +216,19 @@ class Learner(LightningModule):
             torch.distributed.all_reduce(everywhere)
         parts = self.trainer.accumulate_grad_batches
         if batch_idx % parts == 0:
-            self._first, self._counted = everywhere.clamp(min=1), torch.zeros_like(everywhere)  # nothing may count
+            # A batch may contain no target.
+            self._first, self._counted = everywhere.clamp(min=1), torch.zeros_like(everywhere)
         self._counted += everywhere
-        # DDP takes the mean of the gradients of the devices, and Lightning that of the batches; what is due is their
-        # sum. How much all batches count is known at their end: until then the first stands for all.
+        # DDP averages gradients over devices, and Lightning over batches, but their sum is needed. The count of all
+        # batches is known only at the end of the step; until then the count of the first is used.
         loss = total * (self.trainer.world_size * parts) / self._first
         if self.config.shards and not self.task.uses_all:
-            # All devices exchange the same gradients, also of parameters that have no part in the loss of one of them.
+            # All devices must exchange the same gradients, including those of parameters that one of them did not use.
             loss = loss + 0.0 * sum(p.sum() for p in self.model.parameters() if p.requires_grad)
         return {"loss": loss, "total": total.detach(), "count": count}
 
     def on_before_optimizer_step(self, optimizer: Any) -> None:
-        """Divide the gradients by what all batches of the step count."""
+        """Divide the gradients by the count of all batches of the step."""
         if self.trainer.accumulate_grad_batches == 1:
             return
         factor = float(self._first / self._counted.clamp(min=1))
@@ -261,10 +263,10 @@ class Learner(LightningModule):
 
 
 class Seeds(Callback):
-    """Each batch has its own random numbers, which follow from the seed, the device and the number of the batch.
+    """Seed the generators before each batch, from the seed, the device and the number of the batch.
 
-    So there is no state of a generator to be saved, and nothing that was drawn meanwhile, by a validation or by making
-    an iterator, can shift what comes after it.
+    No state of a generator needs to be saved, and random numbers drawn elsewhere, such as in a validation, do not
+    change the training.
     """
 
     def __init__(self, seed: int) -> None:
@@ -278,12 +280,12 @@ class Seeds(Callback):
 
 
 class Metrics(Callback):
-    """Logs the mean training loss and the learning rate, and tells how training goes.
+    """Logs the mean training loss and the learning rate.
 
     Args:
         every: steps between two lines of the log.
-        per_epoch: batches of an epoch.
-        say: where a line for a person goes; None where a progress bar shows the same.
+        per_epoch: batches per epoch.
+        say: prints a line of progress; None if there is a progress bar.
     """
 
     def __init__(self, every: int, per_epoch: int, say: Callable[[str], None] | None) -> None:
@@ -328,14 +330,13 @@ class Metrics(Callback):
 
 
 class Validation(Callback):
-    """Scores the model now and then, keeps the weights of the best, and stops when it gets no better.
+    """Scores the model regularly, saves the weights of the best one, and stops training if it no longer improves.
 
     Args:
-        weights: file for the weights of the best model; without a validation split, of the last.
-        config: steps between validations, the metric that decides, over how many validations weights are averaged, and
-            after how many without a better model training stops.
-        say: where a line for a person goes.
-        run: identity of the run, which the weights are tied to.
+        weights: file for the weights of the best model, or of the last one without a validation split.
+        config: interval, metric, patience, and number of averaged weights.
+        say: prints a line for each validation.
+        run: identity of the run, which is written with the weights.
     """
 
     def __init__(self, weights: Path, config: TrainingConfig, say: Callable[[str], None], run: str = "") -> None:
@@ -353,16 +354,16 @@ class Validation(Callback):
         self.best, self.best_step = state_dict["best"], state_dict["best_step"]
         self.waited = state_dict["waited"]
         self.average.kept.extend(state_dict["kept"])
-        if self.best_step:  # that they are damaged is known now rather than when training has ended
-            load_weights(self.weights, AFRESH, self.run)
+        if self.best_step:  # find damaged weights now, not at the end of training
+            load_weights(self.weights, TRAIN_AFRESH, self.run)
 
     @property
     def stops(self) -> bool:
-        """Whether the model got no better for too long."""
+        """Whether patience is exhausted."""
         return 0 < self.patience <= self.waited
 
     def on_train_start(self, trainer: Trainer, module: LightningModule) -> None:
-        trainer.should_stop = self.stops  # the checkpoint may be that of the step at which training stopped
+        trainer.should_stop = self.stops  # training may have stopped at the step of this checkpoint
 
     def on_train_batch_end(
         self, trainer: Trainer, module: LightningModule, outputs: Any, batch: Any, batch_idx: int
@@ -370,7 +371,7 @@ class Validation(Callback):
         step = trainer.global_step
         if not _stepped(trainer, batch_idx) or (step % self.every and step != trainer.max_steps):
             return
-        assert isinstance(module, Learner)
+        assert isinstance(module, TaskModule)
         self.average.add(module.model)
         with self.average.applied(module.model):
             scores = self._scores(trainer, module)
@@ -391,9 +392,9 @@ class Validation(Callback):
         least = self.metric in task.less_is_better
         return score < self.best[self.metric] if least else score > self.best[self.metric]
 
-    def _scores(self, trainer: Trainer, module: Learner) -> dict[str, float]:
+    def _scores(self, trainer: Trainer, module: TaskModule) -> dict[str, float]:
         module.model.eval()
-        with torch.no_grad(), trainer.precision_plugin.val_step_context(), whole(module):
+        with torch.no_grad(), trainer.precision_plugin.val_step_context(), unsharded(module):
             scores = module.task.validate(
                 module.device, trainer.global_rank, trainer.world_size, lambda mine: _gather(trainer, mine)
             )
@@ -402,11 +403,11 @@ class Validation(Callback):
 
 
 class Checkpoints(Callback):
-    """Writes checkpoints, and removes all but the newest two: should one be damaged, there is the one before.
+    """Writes checkpoints, and keeps the newest two, in case one is damaged.
 
     Args:
-        folder: where they lie.
-        every: steps between them.
+        folder: the folder of all checkpoints.
+        every: steps between two checkpoints.
     """
 
     def __init__(self, folder: Path, every: int) -> None:
@@ -423,7 +424,7 @@ class Checkpoints(Callback):
         last = step == trainer.max_steps or trainer.should_stop
         if not _stepped(trainer, batch_idx) or (step % self.every and not last):
             return
-        assert isinstance(module, Learner)
+        assert isinstance(module, TaskModule)
         check_finite(gathered(module.model))
         trainer.save_checkpoint(self.folder / checkpoint.name(step), weights_only=False)
         if trainer.is_global_zero:
@@ -451,8 +452,8 @@ def _gather(trainer: Trainer, mine: Any) -> list[Any]:
     return everyones
 
 
-class Folders(CheckpointIO):
-    """Writes and reads what the trainer has to remember; see :mod:`structpe.tasks.training.checkpoint`."""
+class FolderCheckpoints(CheckpointIO):
+    """Writes and reads checkpoints of the trainer with :mod:`structpe.tasks.training.checkpoint`."""
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any = None) -> None:
         del storage_options

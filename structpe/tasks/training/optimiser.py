@@ -1,4 +1,4 @@
-"""The optimiser that a configuration asks for, and the learning rate over the steps."""
+"""The optimiser of a configuration, and the schedule of its learning rate."""
 
 from __future__ import annotations
 
@@ -14,31 +14,27 @@ from structpe.errors import ConfigError, located, reason_of
 from structpe.plain.typed import Builder
 from structpe.tasks.training.config import OptimiserConfig, TrainingConfig
 
-__all__ = [
-    "check_optimiser",
-    "factor",
-    "optimiser",
-]
+__all__ = ["check_optimiser", "factor", "optimiser"]
 
 
 KEYS = {"lr": "training.learning_rate", "weight_decay": "training.weight_decay"}
-"""Arguments of optimisers that are keys of their own."""
+"""Arguments of optimisers that have keys of their own."""
 
 
 def optimiser(groups: Iterable[dict[str, Any]], config: TrainingConfig) -> torch.optim.Optimizer:
-    """The optimiser of groups of parameters, which have their own learning rates and weight decays.
+    """Build the optimiser for groups of parameters with their own learning rates and weight decays.
 
-    AdamW has betas 0.9 and 0.98 (Vaswani et al. 2017, section 5.3) if its options do not say otherwise.
+    The betas of AdamW are 0.9 and 0.98 by default (Vaswani et al. 2017, section 5.3).
 
     Raises:
-        ConfigError: as :func:`check_optimiser`, or its class does not take the values of the options.
+        ConfigError: as in :func:`check_optimiser`, or the class does not take the values of the options.
     """
     check_optimiser(config)
     cls, options = _found(config.optimiser.name), _options(config.optimiser)
     if cls is torch.optim.AdamW:
-        # Fused: all parameters in one call, where a step for each takes as long as a small model's backward pass.
-        # Lightning does not clip gradients of mixed precision for such an optimiser.
-        # Neither this nor foreach takes a mixture of tensors of which devices have parts and of others.
+        # Fused updates all parameters in one call; a call for each takes as long as a small model's backward pass.
+        # With mixed precision, Lightning does not clip gradients for a fused optimiser.
+        # Neither fused nor foreach takes sharded tensors together with others.
         how = {"foreach": False} if config.shards else {"fused": config.precision == "float32"}
         options = {"betas": (0.9, 0.98), **how, **options}
     try:
@@ -52,11 +48,11 @@ def optimiser(groups: Iterable[dict[str, Any]], config: TrainingConfig) -> torch
 
 
 def check_optimiser(config: TrainingConfig) -> None:
-    """Check the name and the names of the options against the class, before anything is read.
+    """Check that the class of the optimiser exists and has the options.
 
     Raises:
-        ConfigError: there is no such class or option, an option has a key of its own, or the class takes no weight
-            decay and ``training.weight_decay`` is above 0.
+        ConfigError: there is no such class or option, an option has a key of its own, or the class has no weight decay
+            and ``training.weight_decay`` is above 0.
     """
     with located("training.optimiser"):
         cls = _found(config.optimiser.name)
@@ -75,12 +71,12 @@ def check_optimiser(config: TrainingConfig) -> None:
 
 
 def _options(config: OptimiserConfig) -> dict[str, Any]:
-    """As PyTorch writes them: a list of numbers is a tuple."""
+    """The options with tuples for lists, as PyTorch expects."""
     return {name: tuple(value) if isinstance(value, list) else value for name, value in config.options.items()}
 
 
 def _found(name: str) -> Any:
-    """A class of ``torch.optim``, or that of a path."""
+    """Import an optimiser by its name in ``torch.optim``, or by its path."""
     module, _, last = (name if "." in name else f"torch.optim.{name}").rpartition(".")
     try:
         found = getattr(import_module(module), last, None)
@@ -97,7 +93,7 @@ def _found(name: str) -> Any:
 
 
 def factor(step: int, config: TrainingConfig) -> float:
-    """What the highest learning rate is multiplied by in step s = 0, 1, ...
+    """Factor of the highest learning rate in step s = 0, 1, ...
 
     With w steps of warm-up and t = s + 1: t/w up to w, then sqrt(w/t) (Vaswani et al. 2017),
     (1 + cos(pi (t - w)/(steps - w)))/2, or 1.

@@ -1,4 +1,4 @@
-"""What a training says and costs: bars, logs, loggers, time and memory."""
+"""Output and costs of a training: progress bar, logs, loggers, time and memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
@@ -24,20 +24,10 @@ from lightning.pytorch.utilities import rank_zero_only
 
 from structpe.errors import ConfigError, located, reason_of, undamaged
 from structpe.system.files import atomic_write
+from structpe.system.progress import ProgressBars
 from structpe.tasks.training.config import LoggerConfig
 
-if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
-
-__all__ = [
-    "Bar",
-    "Cost",
-    "CsvLog",
-    "Quiet",
-    "further",
-    "peak_memory",
-    "quiet",
-]
+__all__ = ["Bar", "Cost", "CsvLog", "Silence", "extra_loggers", "peak_memory", "silenced"]
 
 
 REMARKS = "lightning.pytorch.utilities.rank_zero"
@@ -47,8 +37,8 @@ IRRELEVANT = (
 
 
 @contextmanager
-def quiet() -> Iterator[None]:
-    """While it lasts."""
+def silenced() -> Iterator[None]:
+    """Silence Lightning's remarks and irrelevant warnings inside this block."""
     logger = logging.getLogger(REMARKS)
     level = logger.level
     try:
@@ -59,8 +49,8 @@ def quiet() -> Iterator[None]:
         logger.setLevel(level)
 
 
-class Quiet(Callback):
-    """The same in the processes that train on several devices, each of which begins with its own settings."""
+class Silence(Callback):
+    """Silence the same messages in the processes of several devices, which start with settings of their own."""
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         _silence()
@@ -73,55 +63,44 @@ def _silence() -> None:
 
 
 EVERY = 10
-"""Steps between two looks at the loss: on a GPU each waits for all that was begun."""
+"""Steps between two reads of the loss, and between two timed steps on a GPU, as each waits for the GPU."""
 
 
 class Bar(Callback):
-    """Steps done, of all; steps per second; time left; the loss of the last batch.
+    """A progress bar of steps, with the loss of the last batch.
 
-    Lightning's own bar counts epochs, of which there is one here.
+    Lightning's own bar counts epochs, but here a training is one epoch.
     """
 
     def __init__(self) -> None:
-        self._bar: tuple[Progress, TaskID] | None = None
+        self._bars: ProgressBars | None = None
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         if trainer.is_global_zero:
-            from rich.console import Console
-            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-            text = TextColumn("loss {task.fields[loss]:.3f}")
-            columns = (BarColumn(), MofNCompleteColumn(), TextColumn("steps"), TimeRemainingColumn(), text)
-            progress = Progress(*columns, console=Console(stderr=True))
-            task = progress.add_task("", total=trainer.max_steps, completed=trainer.global_step, loss=float("nan"))
-            progress.start()
-            self._bar = progress, task
+            self._bars = ProgressBars(transient=False).__enter__()
+            self._bars.show("steps", trainer.global_step, trainer.max_steps)
 
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
-        if self._bar is not None:
-            progress, task = self._bar
-            shown: dict[str, Any] = {} if batch_idx % EVERY else {"loss": float(outputs["total"] / outputs["count"])}
-            progress.update(task, completed=trainer.global_step, **shown)
+        if self._bars is not None:
+            note = None if batch_idx % EVERY else f"loss {float(outputs['total'] / outputs['count']):.3f}"
+            self._bars.show("steps", trainer.global_step, trainer.max_steps, note)
 
     def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
-        self._stop()
+        self.teardown(trainer, pl_module, "fit")
 
     def teardown(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
-        self._stop()
-
-    def _stop(self) -> None:
-        if self._bar is not None:
-            self._bar[0].stop()
-            self._bar = None
+        if self._bars is not None:
+            self._bars.__exit__()
+            self._bars = None
 
 
 class CsvLog(Logger):
-    """One line ``step,metric,value`` per number, written at once.
+    """A log with one line ``step,metric,value`` per number, each written at once.
 
-    Lightning's own logger starts an empty file when a run is resumed. This one drops what was logged after the
-    checkpoint, as those steps are done again, and goes on: at the end the file is that of a run that was never killed.
+    Lightning's own logger starts an empty file when a run is resumed. This one drops the lines after the checkpoint,
+    whose steps are repeated: at the end the file equals that of a run that was never killed.
 
     Args:
         path: the file.
@@ -142,7 +121,7 @@ class CsvLog(Logger):
 
     @rank_zero_only
     def begin(self) -> None:
-        """Make the file ready."""
+        """Write the header and the lines up to the checkpoint."""
         with undamaged(self.path, "remove it; the log of earlier steps is then lost, the training goes on"):
             text = self.path.read_text(encoding="utf-8") if self.path.exists() else ""
         old = list(csv.reader(text.splitlines()))
@@ -165,11 +144,11 @@ class CsvLog(Logger):
         del params, args, kwargs
 
 
-def further(configs: Sequence[LoggerConfig]) -> list[Logger]:
-    """The loggers that a configuration asks for.
+def extra_loggers(configs: Sequence[LoggerConfig]) -> list[Logger]:
+    """The loggers of a configuration.
 
     Raises:
-        ConfigError: a path leads to no logger of Lightning, or its class does not take the options.
+        ConfigError: a path is not a logger of Lightning, or its class does not take the options.
     """
     made = []
     for number, config in enumerate(configs):
@@ -205,21 +184,18 @@ def _built(cls: Any, config: LoggerConfig) -> Logger:
 
 
 PROCESS, PEAK = Path("/proc/self/status"), re.compile(r"VmHWM:\s*(\d+) kB")
-"""Of the process as Linux knows it; its other number is that of the process that started this one, if that had more."""
+"""The peak memory of this process in Linux. ``getrusage`` would return that of its parent, if larger."""
 KEPT = 1000
 """Number of newest steps whose times are kept; their median is reported."""
 WARM_UP = 5
-"""First steps, which load libraries and fill caches."""
-
-
-"""Of so many steps one is timed on a GPU, as what was begun before and in it must be waited for."""
+"""Number of first steps that are not timed, as they load libraries and fill caches."""
 
 
 class Cost(Callback):
-    """Measures a training. It comes before callbacks whose work after a step is not part of the step.
+    """Measures time and memory of a training. It runs before callbacks whose work does not belong to a step.
 
-    On the CPU a step is done when it returns; a GPU is waited for, in some steps. Making a batch is not part of a step;
-    where gradients are accumulated, all batches of a step are.
+    A GPU is synchronised, but only in some steps. The time of a step includes all its batches, if gradients are
+    accumulated, but not making them.
     """
 
     def __init__(self) -> None:
@@ -230,7 +206,7 @@ class Cost(Callback):
     def state_dict(self) -> dict[str, Any]:
         times = list(self.times)[WARM_UP:]
         if not times and not self.median:
-            times = list(self.times)  # of a very short training
+            times = list(self.times)  # a very short training
         return {
             "step_seconds": statistics.median(times) if times else self.median,
             "seconds": self.before + time.monotonic() - self._began,
@@ -247,7 +223,6 @@ class Cost(Callback):
 
     def on_train_batch_start(self, trainer: Trainer, pl_module: LightningModule, batch: Any, batch_idx: int) -> None:
         if _timed(pl_module.device, trainer.global_step):
-            _wait_for(pl_module.device)
             self._batch = time.perf_counter()
 
     def on_train_batch_end(
@@ -255,7 +230,6 @@ class Cost(Callback):
     ) -> None:
         ends = (batch_idx + 1) % trainer.accumulate_grad_batches == 0
         if _timed(pl_module.device, trainer.global_step - ends):
-            _wait_for(pl_module.device)
             self._step += time.perf_counter() - self._batch
             if ends:
                 self.times.append(self._step)
@@ -263,16 +237,17 @@ class Cost(Callback):
 
 
 def _timed(device: torch.device, step: int) -> bool:
-    return device.type == "cpu" or step % EVERY == 0
-
-
-def _wait_for(device: torch.device) -> None:
-    if device.type != "cpu":
-        torch.accelerator.synchronize(device)
+    """Whether a step is timed; if so, wait until a GPU has finished."""
+    if device.type == "cpu":
+        return True
+    if step % EVERY:
+        return False
+    torch.accelerator.synchronize(device)
+    return True
 
 
 def peak_memory() -> int:
-    """Bytes that this process has had in use at the most; on a GPU, of its memory."""
+    """Peak memory of this process, or of the GPU, in bytes."""
     if torch.cuda.is_available() and torch.cuda.max_memory_allocated():
         return int(torch.cuda.max_memory_allocated())
     if PROCESS.exists():

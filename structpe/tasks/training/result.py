@@ -1,14 +1,14 @@
-"""The weights and the result of a run, which name each other.
+"""The files of a run with its weights and its result, each with a digest that ties it to the other.
 
-The file is safetensors; its metadata hold a digest of all tensors: names, types, shapes and bytes, and the identity of
-the run that they are of. As they are in the file itself, weights and digest are replaced at one stroke.
+Weights are a safetensors file. Its metadata hold a digest of all tensors (names, types, shapes and bytes) and the
+identity of the run, and are replaced together with the weights, as they are in the same file.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -23,9 +23,10 @@ from structpe.system.files import atomic_text, atomic_write, read_sealed, sealed
 __all__ = [
     "FILE",
     "WEIGHTS",
-    "Ended",
     "Result",
+    "StoredResult",
     "check_finite",
+    "check_fit",
     "digest",
     "full",
     "gathered",
@@ -38,10 +39,10 @@ __all__ = [
 WEIGHTS = "model.safetensors"
 """The file of the best model's weights, in the folder of a run."""
 KEY = "sha256"
-"""Under which the metadata hold ``VERSION:DIGEST``, and ``:RUN`` of a run; one key, as several are ordered at
+"""The key of ``VERSION:DIGEST``, or ``VERSION:DIGEST:RUN``, in the metadata. The order of several keys would be
 random."""
 VERSION = "4"
-"""Raised when weights of before no longer fit the models, as layers have other names or compute something else."""
+"""Raised when older weights no longer fit, because layers have other names or compute something else."""
 DAMAGED = "the weights are not those that were written: a part of the file has changed"
 
 
@@ -49,13 +50,13 @@ def save_weights(model: nn.Module, path: Path, writes: bool = True, run: str = "
     """Write the parameters and buffers of a model.
 
     Args:
-        model: where its parameters are shared out to several devices, all of them must call this.
+        model: the model. If its parameters are sharded, all devices must call this.
         path: the file.
-        writes: whether this process is the one that writes.
-        run: identity of the run; empty for weights of none.
+        writes: whether this process writes the file.
+        run: identity of the run; empty without a run.
 
     Raises:
-        StructPEError: they are not all finite numbers; nothing is written then.
+        StructPEError: a number is not finite; nothing is written.
     """
     from safetensors.torch import save_file
 
@@ -68,10 +69,10 @@ def save_weights(model: nn.Module, path: Path, writes: bool = True, run: str = "
 
 
 def check_finite(tensors: Mapping[str, Tensor]) -> None:
-    """Check that a training may keep these weights.
+    """Check that all weights are finite.
 
     Raises:
-        StructPEError: they are not all finite numbers.
+        StructPEError: a number is not finite.
     """
     if name := _not_finite(tensors):
         raise StructPEError(
@@ -81,32 +82,33 @@ def check_finite(tensors: Mapping[str, Tensor]) -> None:
 
 
 def gathered(module: nn.Module) -> dict[str, Tensor]:
-    """The state of a module, whole; where it is shared out to several devices, all of them must call this."""
+    """The complete state of a module. If it is sharded, all devices must call this."""
     return {name: full(value) for name, value in module.state_dict().items()}
 
 
 def full(value: Any) -> Any:
-    """A tensor of which devices have parts, whole; all of them must call this. Anything else as it is."""
+    """The complete tensor of a sharded one; all devices must call this. Other values are returned unchanged."""
     from torch.distributed.tensor import DTensor  # takes half a second to import
 
     return value.full_tensor() if isinstance(value, DTensor) else value
 
 
 def recorded_digest(path: Path) -> str:
-    """The digest of the weights that a file says it holds; empty without such a file."""
+    """The digest in the metadata of a file of weights; empty without a file."""
     return _written(path)[1] if path.is_file() else ""
 
 
 def load_weights(path: Path, remedy: str, run: str = "") -> dict[str, Tensor]:
-    """What :func:`save_weights` wrote.
+    """Read what :func:`save_weights` wrote.
 
     Args:
         path: the file.
-        remedy: what to do where it is damaged.
-        run: identity of the run that the weights must be of; those of an older structpe, which wrote none, are taken.
+        remedy: what to do if it is damaged, for the error.
+        run: identity of the run that the weights must belong to. Weights without an identity, of an older structpe,
+            are accepted.
 
     Raises:
-        StoreError: the file is missing, damaged, of another version or another run, or the weights are not finite.
+        StoreError: the file is missing or damaged, has another version or another run, or the weights are not finite.
     """
     from safetensors import safe_open
 
@@ -133,7 +135,7 @@ def load_weights(path: Path, remedy: str, run: str = "") -> dict[str, Tensor]:
 
 
 def _written(path: Path) -> tuple[str, str, str]:
-    """The version, the digest and the run that a file says it holds; empty where it does not say it."""
+    """The version, the digest and the run in the metadata of a file; each is empty if it is missing."""
     from safetensors import safe_open
 
     with safe_open(path, "pt") as file:
@@ -142,13 +144,13 @@ def _written(path: Path) -> tuple[str, str, str]:
 
 
 def _not_finite(tensors: Mapping[str, Tensor]) -> str:
-    """The name of the first that is not; empty if all are."""
+    """The name of the first tensor with a number that is not finite; empty if there is none."""
     these = (name for name, each in tensors.items() if each.is_floating_point() and not each.isfinite().all())
     return next((repr(name) for name in these), "")
 
 
 def digest(tensors: Mapping[str, Tensor]) -> str:
-    """Of names, types, shapes and bytes of tensors, in the order of their names."""
+    """A digest of the names, types, shapes and bytes of tensors, sorted by name."""
     found = hashlib.sha256()
     for name, tensor in sorted(tensors.items()):
         found.update(json.dumps([name, str(tensor.dtype), list(tensor.shape)]).encode())
@@ -156,28 +158,80 @@ def digest(tensors: Mapping[str, Tensor]) -> str:
     return found.hexdigest()
 
 
+OTHERWISE = "give the config.yaml that they were trained with"
+
+
+def check_fit(make: Callable[[], nn.Module], path: Path, remedy: str, but: Sequence[str] = ()) -> None:
+    """Compare the header of a file of weights with a model on the meta device: the configuration may be very large.
+
+    A file that is missing or has another version is left to :func:`load_weights`.
+
+    Args:
+        make: makes the model.
+        path: the file.
+        remedy: what to do if it is damaged, for the error.
+        but: prefixes of the names of weights that may differ.
+
+    Raises:
+        StoreError: the file is damaged, or has weights of other names or shapes than the model.
+    """
+    if (there := _shapes(path, remedy)) is None:
+        return
+    try:
+        with torch.device("meta"):
+            draft = make()
+    except Exception:  # a custom model may need real values; any other error is raised again when the model is made
+        return
+    here = {name: tuple(tensor.shape) for name, tensor in draft.state_dict().items()}
+    names = [name for name in {**here, **there} if not name.startswith(tuple(but))]
+    wrong = [name for name in names if here.get(name) != there.get(name)]
+    if wrong:
+        name = wrong[0]
+        raise StoreError(
+            f"the weights are not those of this model: {name} has {_said(there.get(name))} in the file and "
+            f"{_said(here.get(name))} by the configuration, and {len(wrong) - 1} others differ; "
+            f"{OTHERWISE}, or {remedy}"
+        ).at(path)
+
+
+def _shapes(path: Path, remedy: str) -> dict[str, tuple[int, ...]] | None:
+    """The shape of each tensor; None if the file is missing or has another version."""
+    from safetensors import safe_open
+
+    if not path.is_file():
+        return None
+    with undamaged(path, remedy), safe_open(path, "pt") as file:
+        if (file.metadata() or {}).get(KEY, "").partition(":")[0] != VERSION:
+            return None
+        return {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
+
+
+def _said(shape: tuple[int, ...] | None) -> str:
+    return "nothing" if shape is None else f"shape {shape}"
+
+
 FILE = "result.json"
 
 
 @dataclass(frozen=True)
-class Ended:
-    """The result of a run, in a file of its folder."""
+class StoredResult:
+    """Base class of the results of runs, which are stored in a file of their folder."""
 
     remedy: ClassVar[str]
-    """What to do if the file is damaged."""
+    """What to do if the file is damaged, for errors."""
 
     def save(self, folder: Path, of: Mapping[str, str] | None = None) -> None:
-        """Write it; from then on the run is finished.
+        """Write the result. The run is then finished.
 
         Args:
-            folder: of the run.
-            of: digests of what it is the result of, by their names: the ``run``, the ``weights``.
+            folder: the folder of the run.
+            of: digests of the ``run`` and of the ``weights`` that the result belongs to.
         """
         atomic_text(folder / FILE, sealed_lines({**asdict(self), "of": dict(of or {})}))
 
     @classmethod
     def of(cls, folder: Path) -> dict[str, str]:
-        """The digests that the file of :meth:`save` holds; those that an older structpe did not write are not there."""
+        """The digests that :meth:`save` wrote; an older structpe did not write all of them."""
         file = folder / FILE
         if not file.exists():
             return {}
@@ -195,19 +249,19 @@ class Ended:
 
 
 @dataclass(frozen=True)
-class Result(Ended):
-    """How a training ended.
+class Result(StoredResult):
+    """The result of a training.
 
     Attributes:
-        steps: how many it took.
-        best_step: after which of them the model was best.
-        best: its scores on the validation split; empty without a split, where the last model is kept.
-        stopped_early: whether training stopped because the model got no better.
-        step_seconds: median time of a step: forward, backward, update; without making the batch.
-        seconds: time that training took in all, validations included; of all processes that worked on it.
-        cpu_seconds: of them, time of the CPU, over all threads; without workers that collate, and of one device.
-        epochs: how often each training example was seen.
-        peak_bytes: most memory that a process that worked on it, or the GPU, had in use.
+        steps: number of steps.
+        best_step: the step with the best model.
+        best: scores of the best model on the validation split; empty without a split, when the last model is kept.
+        stopped_early: whether training stopped because the model no longer improved.
+        step_seconds: median time of a step: forward, backward and update, without making the batch.
+        seconds: total time, including validations, over all processes that resumed the training.
+        cpu_seconds: CPU time over all threads, of one device, without workers that collate.
+        epochs: number of times that each training example was seen.
+        peak_bytes: peak memory of a process, or of the GPU.
     """
 
     remedy = "remove it, and the training goes on from its last checkpoint"

@@ -1,4 +1,4 @@
-"""What a training is for."""
+"""The base class of tasks: the loss of a model, and its scores."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from torch import Tensor, nn
 __all__ = ["Gather", "Task"]
 
 Gather: TypeAlias = Callable[[Any], list[Any]]
-"""From what one device has to what each has, in their order."""
+"""Gathers a value of each device to a list, in the order of the devices."""
 
 
 class Task(ABC):
-    """The loss of a batch, and how good the model is.
+    """The loss of a model on a batch, and its scores on the validation split.
 
     Attributes:
-        model: what is trained.
-        less_is_better: the scores of which that is so; of all others more is.
-        uses_all: whether every parameter has a part in every loss, as training on several devices must know.
-        pads: whether the examples of a batch are padded to the largest, so that those of like size had better meet.
+        model: the model to train.
+        less_is_better: names of scores for which lower is better; for others, higher is.
+        uses_all: whether every parameter contributes to every loss, which matters on several devices.
+        pads: whether the examples of a batch are padded, so batches of similar size are cheaper.
     """
 
     model: nn.Module
@@ -32,19 +32,19 @@ class Task(ABC):
 
     @abstractmethod
     def loss(self, batch: Any) -> tuple[Tensor, Tensor]:
-        """The loss of a batch summed over what is counted, and the count."""
+        """The loss of a batch, summed over its targets, and the number of these."""
 
     @abstractmethod
     def validate(self, device: torch.device, share: int, shares: int, gather: Gather) -> dict[str, float]:
         """Scores of the model on the validation split, the same on every device; empty without a validation split.
 
         Args:
-            device: where the model is.
-            share: which part of the split is this device's.
-            shares: how many parts there are; they may differ in size.
-            gather: brings what the devices found together; all call it equally often.
+            device: the device of the model.
+            share: index of this device's part of the split.
+            shares: number of parts, which may differ in size.
+            gather: gathers values of all devices, which must call it equally often.
         """
 
     def rate(self, name: str) -> float:
-        """What the learning rate is multiplied by for a parameter of the model."""
+        """Factor of the learning rate of a parameter."""
         return 1.0

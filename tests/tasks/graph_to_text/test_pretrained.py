@@ -22,10 +22,10 @@ from structpe.nn.search import SearchConfig
 from structpe.pictures.head_patterns import load as load_for_pictures
 from structpe.pictures.style import PictureError
 from structpe.tasks.graph_to_text.config import InjectConfig, PretrainedTextConfig, load_config
-from structpe.tasks.graph_to_text.pretrained import PretrainedWriter
+from structpe.tasks.graph_to_text.pretrained import PretrainedTextModel
 from structpe.tasks.runs import run_of, train
-from structpe.tasks.runs.text import PretrainedTextRun, evaluate, generate
-from structpe.tasks.training.lightning_module import Learner
+from structpe.tasks.runs.text import PretrainedTextRun, text_run
+from structpe.tasks.training.lightning_module import TaskModule
 from structpe.tasks.training.result import load_weights, save_weights
 from structpe.transforms import linearise
 from structpe.transforms.texts import with_readable_labels
@@ -48,10 +48,10 @@ def given(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     return of
 
 
-def before(config: PretrainedTextConfig) -> tuple[PretrainedTextRun, PretrainedWriter]:
-    """The run, and the writer as it is before training."""
+def before(config: PretrainedTextConfig) -> tuple[PretrainedTextRun, PretrainedTextModel]:
+    """The run, and the model before training."""
     run = PretrainedTextRun(config)
-    return run, run.writer(run.learn(run.read()))
+    return run, run.untrained(run.learn(run.read()))
 
 
 def item(config: PretrainedTextConfig, number: int = 0) -> Any:
@@ -125,7 +125,7 @@ def test_another_checkpoint_or_tokenizer_is_not_gone_on_with(given: Any, tmp_pat
 def test_frozen_only_positions_are_trained_and_at_their_own_rate(given: Any, tmp_path: Path) -> None:
     config = tuned(tmp_path, given("bart"), model={"freeze": True, "position_rate": 10.0}, training={"steps": 2})
     _, writer = before(config)
-    learner = Learner(writer_task(writer, config), config.training, lambda _: None)  # type: ignore[arg-type, return-value]
+    learner = TaskModule(writer_task(writer, config), config.training, lambda _: None)  # type: ignore[arg-type, return-value]
     assert {group["initial_lr"] for group in learner.configure_optimizers()["optimizer"].param_groups} == {0.1}
     train(config)
     trained = load_weights(tmp_path / "run" / "model.safetensors", "")
@@ -135,7 +135,7 @@ def test_frozen_only_positions_are_trained_and_at_their_own_rate(given: Any, tmp
     assert all(torch.equal(each, own[key.removeprefix("model.")]) for key, each in trained.items() if key not in moved)
 
 
-def writer_task(writer: PretrainedWriter, config: PretrainedTextConfig) -> Any:
+def writer_task(writer: PretrainedTextModel, config: PretrainedTextConfig) -> Any:
     from structpe.tasks.graph_to_text.task import GraphToText
 
     return GraphToText(writer, [], config)
@@ -147,7 +147,7 @@ def test_it_writes_the_same_after_it_is_loaded_without_its_checkpoint(name: str,
     config = tuned(tmp_path, mine)
     run = PretrainedTextRun(config)
     learned = run.learn(run.read())
-    writer = run.writer(learned)
+    writer = run.untrained(learned)
     with torch.no_grad():
         for number, each in enumerate(writer.model.parameters()):
             each.add_(torch.randn(each.shape, generator=torch.Generator().manual_seed(number)), alpha=0.3)
@@ -171,8 +171,9 @@ def test_a_trained_run_generates_evaluates_and_can_go_on_as_a_checkpoint(given: 
     config = tuned(tmp_path, given("llama"), inject=[{"position": POSITION, "layers": [1]}])
     train(config)
     assert isinstance(config.data.dev, str)
-    scores, texts = evaluate(config.out, config.data.dev, device="cpu")
-    assert [each.id for each in texts] == [each.id for each in generate(config.out, config.data.dev, device="cpu")]
+    generator = structpe.load(config.out, "cpu")
+    scores, texts = generator.evaluate(config.data.dev)
+    assert [each.id for each in texts] == [each.id for each in generator.generate(config.data.dev)]
     assert scores.bleu_signature
     with pytest.raises(PictureError, match=r"holds a pretrained model, .* output_attentions=True"):
         load_for_pictures(config.out, read(config.data.dev)[0])
@@ -343,7 +344,7 @@ def test_a_run_of_predictions_writes_no_texts(tmp_path: Path) -> None:
     run.folder.mkdir()
     run.begin(run.learn(run.read()))
     with pytest.raises(StoreError, match="holds a run of prediction, which writes no texts; use it"):
-        list(generate(run.folder, [], device="cpu"))
+        text_run(run.folder)
 
 
 def test_damaged_files_are_named(given: Any, tmp_path: Path) -> None:

@@ -11,10 +11,10 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+import structpe
 from structpe.errors import ConfigError, StoreError
 from structpe.tasks.graph_to_text.config import GraphToTextConfig
 from structpe.tasks.runs import train
-from structpe.tasks.runs.text import generate
 from tests.tasks.graph_to_text.tiny import changed, resumed, split, tiny
 
 
@@ -60,7 +60,7 @@ def test_it_resumes_to_the_bit_and_is_used_without_the_first(first: GraphToTextC
     with pytest.raises(StoreError, match=r"have changed since this run began: weights to start from\. Restore"):
         train(config)
     shutil.rmtree(start)
-    assert len(list(generate(run, str(config.data.dev), device="cpu"))) == 6
+    assert len(list(structpe.load(run, "cpu").generate(str(config.data.dev)))) == 6
 
 
 def test_what_it_cannot_begin_with(first: GraphToTextConfig, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+import structpe
 from structpe.data import chunks
 from structpe.data.bpe_dropout import Drawn
 from structpe.errors import ConfigError, EncodingError, PositionError, ReadError, StoreError, UnsupportedTerm
@@ -19,8 +20,9 @@ from structpe.formats import read
 from structpe.nn.search import SearchConfig
 from structpe.tasks.graph_to_text import task
 from structpe.tasks.graph_to_text.config import GraphToTextConfig
+from structpe.tasks.graph_to_text.generator import TextModel
 from structpe.tasks.runs import train
-from structpe.tasks.runs.text import GraphToTextRun, evaluate, generate
+from structpe.tasks.runs.text import GraphToTextRun
 from structpe.tasks.training.result import Result, recorded_digest
 from tests.tasks.graph_to_text.tiny import changed, tiny
 
@@ -67,16 +69,17 @@ def test_texts_come_in_the_order_of_the_items(config: GraphToTextConfig) -> None
     assert isinstance(config.data.train, str)
     items = read(config.data.train, "amr").items
     done: list[tuple[int, int]] = []
-    texts = list(generate(config.out, config.data.train, batch_size=3, progress=lambda *each: done.append(each)))
+    generator = structpe.load(config.out)
+    texts = list(generator.generate(config.data.train, batch_size=3, progress=lambda *each: done.append(each)))
     assert [text.id for text in texts] == [item.id for item in items]
     assert [text.references for text in texts] == [item.texts for item in items]
     assert done == [(i, 20) for i in range(1, 21)]
-    assert [text.text for text in texts[:5]] == [next(generate(config.out, [item])).text for item in items[:5]]
+    assert [text.text for text in texts[:5]] == [next(generator.generate([item])).text for item in items[:5]]
 
 
 def test_what_it_saw_often_enough_it_can_write(config: GraphToTextConfig) -> None:
     assert isinstance(config.data.train, str)
-    scores, texts = evaluate(config.out, config.data.train, SearchConfig(beam=1, longest=40))
+    scores, texts = structpe.load(config.out).evaluate(config.data.train, SearchConfig(beam=1, longest=40))
     assert len(texts) == 20
     # How a processor rounds decides how many texts are learned by then: 10 of 20, and a chrF++ of 83.5, on one.
     assert scores.chrf > 60
@@ -132,13 +135,13 @@ def test_training_stops_when_the_model_gets_no_better(tmp_path: Path) -> None:
 
 def test_texts_of_a_part_of_the_split_decide_and_are_greedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[list[int], SearchConfig]] = []
-    write = task.write
+    write = TextModel.write
 
-    def told(writer: Any, examples: Any, batches: Any, config: SearchConfig, device: Any) -> Any:
-        asked.append((sorted(i for batch in batches for i in batch), config))
-        return write(writer, examples, batches, config, device)
+    def told(self: Any, examples: Any, numbers: Any, batch_size: int, config: SearchConfig, device: Any) -> Any:
+        asked.append((sorted(numbers), config))
+        return write(self, examples, numbers, batch_size, config, device)
 
-    monkeypatch.setattr(task, "write", told)
+    monkeypatch.setattr(TextModel, "write", told)
     config = changed(tiny(tmp_path, steps=4, validate_every=2, metric="bleu"), dev_texts=4)
     result = train(config)
     assert set(result.best) == {"loss", "bleu", "chrf"}
@@ -193,7 +196,7 @@ def test_subwords_vary_in_training_only(tmp_path: Path) -> None:
     run = GraphToTextRun(changed(config, prepare=replace(config.prepare, bpe_dropout=0.3)))
     data = run.read()
     learned = run.learn(data)
-    work = run.work(data, learned)
+    work = run.setup(data, learned)
     assert isinstance(work.examples, Drawn)
     first, second = ([each.target.tolist() for each in work.examples.of(epoch, range(20))] for epoch in (0, 1))
     assert sum(one != other for one, other in zip(first, second, strict=True)) > 15
@@ -201,7 +204,7 @@ def test_subwords_vary_in_training_only(tmp_path: Path) -> None:
     for example, item in zip(work.task.dev, data.dev, strict=True):
         assert example.target.tolist()[1:-1] == learned[0].tokenizer.encode(item.texts[0]).ids
     without = GraphToTextRun(config)
-    assert isinstance(without.work(data, without.learn(data)).examples, list)
+    assert isinstance(without.setup(data, without.learn(data)).examples, list)
 
 
 def test_what_encodings_learn_of_the_training_graphs_is_kept(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from structpe.tasks.prediction.config import PredictionConfig
 from structpe.tasks.prediction.encodings import quadratic
 from structpe.tasks.prediction.sources import SOURCES, Data
 from structpe.tasks.runs import train
-from structpe.tasks.training.batches import Batches, Plan
+from structpe.tasks.training.batches import Batches, BatchPlan
 from tests.representatives import only
 from tests.tasks.prediction.tiny import MODEL, TRAINING, data_in, single, that_act
 
@@ -109,7 +109,7 @@ def _double(batch: Batch) -> Batch:
 def test_every_training_node_with_a_known_target_comes_once_an_epoch(kind: str, tmp_path: Path) -> None:
     made = benchmark()
     data = data_of(config({**CLASSIC, "message_passing": "sage"}, kind=kind, parts=9, batch_size=4), made, tmp_path)
-    plan = Plan(data.sizes, 4, 0)
+    plan = BatchPlan(data.sizes, 4, 0)
     x = torch.from_numpy(made.graphs[0].features["x"])
     for epoch in range(2):
         seen = []
@@ -131,7 +131,7 @@ def test_a_training_that_goes_on_is_given_the_batches_that_it_would_have_been(ki
 
     def batches() -> Batches[Any, Batch]:
         data = data_of(given, made, tmp_path)
-        return Batches(data.train, Plan(data.sizes, 5, 3), data.collate, 12)
+        return Batches(data.train, BatchPlan(data.sizes, 5, 3), data.collate, 12)
 
     through, later = list(batches()), batches()
     later.load_state_dict(batches().state_dict() | {"done": 7})

@@ -21,7 +21,7 @@ from structpe.tasks.prediction.study import StudyConfig
 from structpe.tasks.prediction.task import Prediction
 from structpe.tasks.runs import base, train
 from structpe.tasks.runs.prediction import PredictionRun
-from structpe.tasks.training.batches import Plan
+from structpe.tasks.training.batches import BatchPlan
 from structpe.tasks.training.folder import lock
 from tests.representatives import only
 from tests.tasks.graph_to_text.tiny import tiny
@@ -154,12 +154,12 @@ def test_with_each_option_it_goes_on_to_the_same_bits(training: dict[str, Any], 
 def test_the_order_of_batches_is_that_of_the_task_unless_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[bool] = []
 
-    class Told(Plan):
+    class Told(BatchPlan):
         def __post_init__(self) -> None:
             made.append(self.by_size)
             raise Stop
 
-    monkeypatch.setattr(base, "Plan", Told)
+    monkeypatch.setattr(base, "BatchPlan", Told)
     text = tiny(tmp_path)
     for order in ("auto", "shuffled", "by-size"):
         for config in (single(tmp_path, training={"order": order}), text):

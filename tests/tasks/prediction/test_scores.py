@@ -10,7 +10,7 @@ import pytest
 from scipy import integrate
 
 from structpe.errors import ConfigError
-from structpe.tasks.prediction.report import Score, difference, read, scores, write
+from structpe.tasks.prediction.report import Score, difference, read_scores, scores, write_rows
 
 from .test_report import finished, key, study
 
@@ -73,5 +73,5 @@ def test_scores_are_those_of_finished_runs_and_are_read_as_they_were_written(tmp
     finished(config, key("rings/b/none/0"), 0.25, valid=None)
     known = scores(config, config.keys())
     assert known == [Score("rings/b/none", 0, "mae", 0.25, None), Score("rings/a/none", 2, "mae", 1 / 3, 0.1)]
-    write(known, tmp_path / "scores.csv")
-    assert read(tmp_path / "scores.csv") == known
+    write_rows(known, Score, tmp_path / "scores.csv")
+    assert read_scores(tmp_path / "scores.csv") == known

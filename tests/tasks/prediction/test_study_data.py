@@ -19,7 +19,7 @@ def _nothing_starts(monkeypatch: pytest.MonkeyPatch) -> None:
     def started(*given: Any) -> None:
         raise AssertionError("a training has begun")
 
-    monkeypatch.setattr(running.Crew, "start", started)
+    monkeypatch.setattr(running.ProcessPool, "start", started)
 
 
 def two(folder: Path, other: dict[str, Any], **changed: Any) -> StudyConfig:

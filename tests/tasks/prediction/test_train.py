@@ -266,7 +266,7 @@ def test_batches_of_many_graphs_are_made_for_the_device(
         monkeypatch.setattr(f"structpe.tasks.{place}.device_of", lambda config: torch.device(device))
     run = PredictionRun(single(tmp_path) if many else nodes(tmp_path))
     data = run.read()
-    run._train(run.work(data, run.learn(data)), fresh=True)
+    run._train(run.setup(data, run.learn(data)), fresh=True)
     assert given[1].pinned is pinned
     if many:
         assert given[1].collate.device == device

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from structpe.tasks.config import make, to_dict
 from structpe.tasks.runs import train
 from structpe.tasks.runs.base import run_of
-from structpe.tasks.training.batches import Batches, Plan
+from structpe.tasks.training.batches import Batches, BatchPlan
 from structpe.tasks.training.config import OptimiserConfig, TrainingConfig
 from structpe.tasks.training.fit import fit
 from structpe.tasks.training.result import WEIGHTS, load_weights
@@ -68,7 +68,7 @@ def test_a_step_is_the_mean_over_all_that_its_batches_count(parts: int, clip: fl
     wanted = list(torch.autograd.grad(mean, list(task.model.parameters())))
     if clip:
         wanted = [each * min(1.0, clip / torch.cat([g.flatten() for g in wanted]).norm()) for each in wanted]
-    plan = Plan(np.ones(len(COUNTS), dtype=np.int64), len(COUNTS) // parts, seed=3)
+    plan = BatchPlan(np.ones(len(COUNTS), dtype=np.int64), len(COUNTS) // parts, seed=3)
     batches: Batches[int, Any] = Batches(range(len(COUNTS)), plan, list, parts)
     config = make(TrainingConfig, {**SGD, "accumulate": parts, "batch_size": len(COUNTS) // parts, "clip": clip})
     fit(task, batches, config, tmp_path)

@@ -12,21 +12,21 @@ from hypothesis import strategies as st
 
 from structpe.data.bpe_dropout import Drawn
 from structpe.errors import ConfigError, StoreError
-from structpe.tasks.training.batches import Batches, Plan
+from structpe.tasks.training.batches import Batches, BatchPlan
 
 
 @st.composite
-def plans(draw: st.DrawFn) -> Plan:
+def plans(draw: st.DrawFn) -> BatchPlan:
     shares = draw(st.integers(1, 3))
     sizes = draw(st.lists(st.integers(1, 50), min_size=shares, max_size=400))
-    return Plan(
+    return BatchPlan(
         np.array(sizes), draw(st.integers(shares, 40)), draw(st.integers(0, 5)), shares, {}, draw(st.booleans())
     )
 
 
 @settings(max_examples=50)
 @given(plans(), st.integers(0, 3))
-def test_an_epoch_has_each_example_once(plan: Plan, number: int) -> None:
+def test_an_epoch_has_each_example_once(plan: BatchPlan, number: int) -> None:
     batches = plan.epoch(number)
     assert len(batches) == plan.per_epoch
     assert sorted(np.concatenate(batches).tolist()) == list(range(len(plan.sizes)))
@@ -37,16 +37,16 @@ def test_an_epoch_has_each_example_once(plan: Plan, number: int) -> None:
 
 @settings(max_examples=50)
 @given(plans(), st.integers(0, 30), st.integers(0, 30))
-def test_the_kth_batch_does_not_depend_on_where_one_begins(plan: Plan, first: int, count: int) -> None:
+def test_the_kth_batch_does_not_depend_on_where_one_begins(plan: BatchPlan, first: int, count: int) -> None:
     whole = list(plan.batches(0, first + count))
     assert [b.tolist() for b in plan.batches(first, first + count)] == [b.tolist() for b in whole[first:]]
 
 
 @settings(max_examples=50)
 @given(plans())
-def test_devices_share_a_batch_out(plan: Plan) -> None:
+def test_devices_share_a_batch_out(plan: BatchPlan) -> None:
     count = plan.per_epoch + 2
-    whole = Plan(plan.sizes, plan.batch_size, plan.seed, 1, {}, plan.by_size)
+    whole = BatchPlan(plan.sizes, plan.batch_size, plan.seed, 1, {}, plan.by_size)
     shares = [list(plan.batches(0, count, share)) for share in range(plan.shares)]
     assert all(len(part) for share in shares for part in share)
     if whole.per_epoch == plan.per_epoch:
@@ -56,7 +56,7 @@ def test_devices_share_a_batch_out(plan: Plan) -> None:
 
 def test_epochs_and_seeds_differ() -> None:
     def order(seed: int, epoch: int) -> list[int]:
-        return np.concatenate(Plan(np.ones(50, dtype=np.int64), 7, seed).epoch(epoch)).tolist()
+        return np.concatenate(BatchPlan(np.ones(50, dtype=np.int64), 7, seed).epoch(epoch)).tolist()
 
     assert order(1, 0) == order(1, 0)
     assert len({tuple(order(seed, epoch)) for seed in (1, 2) for epoch in (0, 1)}) == 4
@@ -65,7 +65,7 @@ def test_epochs_and_seeds_differ() -> None:
 def test_examples_of_like_size_meet() -> None:
     sizes = np.random.default_rng(0).integers(5, 200, 3000)
     padded, random = (
-        sum(len(batch) * sizes[batch].max() for batch in Plan(sizes, 32, 1, by_size=by_size).epoch(0))
+        sum(len(batch) * sizes[batch].max() for batch in BatchPlan(sizes, 32, 1, by_size=by_size).epoch(0))
         for by_size in (True, False)
     )
     assert padded < 1.05 * sizes.sum()
@@ -81,7 +81,7 @@ def test_shuffled_batches_are_fair_samples(seed: int) -> None:
     for values in (sizes, labels):
         expected = values.std() / np.sqrt(32)
         fair, sorted_ = (
-            np.std([values[batch].mean() for batch in Plan(sizes, 32, seed, by_size=by_size).epoch(0)])
+            np.std([values[batch].mean() for batch in BatchPlan(sizes, 32, seed, by_size=by_size).epoch(0)])
             for by_size in (False, True)
         )
         assert 0.7 * expected < fair < 1.3 * expected
@@ -90,17 +90,17 @@ def test_shuffled_batches_are_fair_samples(seed: int) -> None:
 
 @settings(max_examples=30)
 @given(plans())
-def test_shuffled_batches_do_not_depend_on_sizes(plan: Plan) -> None:
-    mixed = Plan(plan.sizes, plan.batch_size, plan.seed, plan.shares)
-    alike = Plan(np.ones_like(plan.sizes), plan.batch_size, plan.seed, plan.shares)
+def test_shuffled_batches_do_not_depend_on_sizes(plan: BatchPlan) -> None:
+    mixed = BatchPlan(plan.sizes, plan.batch_size, plan.seed, plan.shares)
+    alike = BatchPlan(np.ones_like(plan.sizes), plan.batch_size, plan.seed, plan.shares)
     assert [b.tolist() for b in mixed.epoch(1)] == [b.tolist() for b in alike.epoch(1)]
     assert mixed.fingerprint == alike.fingerprint
 
 
 def test_the_fingerprint_tells_apart_what_gives_other_batches() -> None:
     sizes = np.arange(1, 30)
-    made = [Plan(sizes, 4, 1), Plan(sizes, 5, 1), Plan(sizes, 4, 2), Plan(sizes[1:], 4, 1)]
-    made += [Plan(sizes, 4, 1, by_size=True), Plan(sizes + 1, 4, 1, by_size=True)]
+    made = [BatchPlan(sizes, 4, 1), BatchPlan(sizes, 5, 1), BatchPlan(sizes, 4, 2), BatchPlan(sizes[1:], 4, 1)]
+    made += [BatchPlan(sizes, 4, 1, by_size=True), BatchPlan(sizes + 1, 4, 1, by_size=True)]
     assert len({plan.fingerprint for plan in made}) == len(made)
 
 
@@ -109,7 +109,7 @@ def listed(examples: Sequence[int]) -> list[int]:
 
 
 def loader(workers: int = 0, count: int = 12) -> Batches[int, list[int]]:
-    return Batches(list(range(100, 125)), Plan(np.arange(25), 4, 1), listed, count, workers=workers)
+    return Batches(list(range(100, 125)), BatchPlan(np.arange(25), 4, 1), listed, count, workers=workers)
 
 
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
@@ -138,7 +138,7 @@ class Counted(Drawn[tuple[int, int]]):
 
 def test_examples_are_asked_for_by_epoch_also_where_a_loader_goes_on() -> None:
     """Three batches an epoch, of two devices; the second device goes on after four batches."""
-    plan = Plan(np.arange(10), 4, 1, shares=2)
+    plan = BatchPlan(np.arange(10), 4, 1, shares=2)
     whole = [list(Batches(Counted(), plan, list, 9, share)) for share in (0, 1)]
     for epoch in range(3):
         seen = [each for share in whole for batch in share[3 * epoch : 3 * epoch + 3] for each in batch]
@@ -166,18 +166,18 @@ def test_batches_are_pinned_where_that_is_asked_for(pinned: bool, monkeypatch: p
         return [[1]]
 
     monkeypatch.setattr("torch.utils.data.DataLoader", watched)
-    batches = Batches(list(range(25)), Plan(np.arange(25), 4, 1), listed, 12, pinned=pinned)
+    batches = Batches(list(range(25)), BatchPlan(np.arange(25), 4, 1), listed, 12, pinned=pinned)
     assert list(batches) == list(batches.of(0)) == [[1]]
     assert given == [pinned, pinned]
 
 
 def test_other_data_are_refused() -> None:
     state = loader().state_dict()
-    other = Batches(list(range(26)), Plan(np.arange(26), 4, 1), listed, 12)
+    other = Batches(list(range(26)), BatchPlan(np.arange(26), 4, 1), listed, 12)
     with pytest.raises(StoreError, match=r"the training data, or the order of .* \(training\.order\), are not those"):
         other.load_state_dict(state)
 
 
 def test_too_few_examples_for_the_devices() -> None:
     with pytest.raises(ConfigError, match="1 training examples in batches of 8 cannot be shared out to 2 devices"):
-        Plan(np.array([3]), 8, 1, shares=2)
+        BatchPlan(np.array([3]), 8, 1, shares=2)

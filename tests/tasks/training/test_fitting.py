@@ -16,8 +16,7 @@ from structpe.formats import read
 from structpe.system.files import seal
 from structpe.tasks.runs import RUNS as KINDS
 from structpe.tasks.runs import load_run, run_of
-from structpe.tasks.training.fit import check_fit
-from structpe.tasks.training.result import WEIGHTS, save_weights
+from structpe.tasks.training.result import WEIGHTS, check_fit, save_weights
 from tests.datasets import SAMPLES
 from tests.memory import FEW, Counting
 from tests.pictures.runs import predicted
@@ -53,12 +52,12 @@ def test_a_configuration_with_larger_sizes_is_refused_before_they_are_taken(kind
     run.folder.mkdir(exist_ok=True)
     learned = run.learn(run.read())
     run.begin(learned)
-    model = run.model(learned) if kind != "pretrained-text" else run.writer(learned).model
+    model = run.model(learned) if kind != "pretrained-text" else run.untrained(learned).model
     save_weights(model, run.folder / WEIGHTS)
     load_run(run.folder).load()
     file = run.folder / name
     file.write_text(re.sub(pattern, lambda found: found[0].rpartition(" ")[0] + " 2048", file.read_text()))
-    seal(run.folder, run._sealed())
+    seal(run.folder, run._constant_files())
     message = (
         r"model\.safetensors: the weights are not those of this model: \S+ has .* in the file and .* by the configur"
     )

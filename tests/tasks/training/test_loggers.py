@@ -13,7 +13,7 @@ from lightning.pytorch.loggers import Logger
 from structpe.errors import ConfigError
 from structpe.tasks.runs import train
 from structpe.tasks.training.config import LoggerConfig
-from structpe.tasks.training.reporting import further
+from structpe.tasks.training.reporting import extra_loggers
 from tests.tasks.graph_to_text.tiny import changed, tiny
 
 HERE = __name__
@@ -73,4 +73,4 @@ def test_a_run_tells_every_logger_what_it_writes_to_its_own(tmp_path: Path) -> N
 )
 def test_what_is_not_a_logger_is_refused(path: str, options: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=rf"^training\.loggers\[0\]: .*{re.escape(message)}"):
-        further([LoggerConfig(path, options)])
+        extra_loggers([LoggerConfig(path, options)])
