@@ -14,9 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from structpe.cli.base import print_table, progress_bar
+from structpe.cli.base import print_table
 from structpe.cli.main import main
 from structpe.system.printing import escaping, printable, say, show_error, unescaped
+from structpe.system.progress import progress_bar
 
 CLEAR = "\x1b[2J\x1b]0;mine\x07"
 DIRECTIONS = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}

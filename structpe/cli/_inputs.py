@@ -104,9 +104,9 @@ class InputFile:
         if run is not None:
             with located(run.folder):
                 reads = run.reads().but(reader, options, given.on_error)
-            reader, on_error, options = reads.reader, reads.on_error, dict(reads.options)
+            reader, options = reads.reader, dict(reads.options)
         choose(path, reader).check(options)
-        return cls(path, reader, on_error, options)
+        return cls(path, reader, on_error if run is None else reads.on_error, options)
 
     def read(self) -> Reading:
         """Read all items, and report skipped ones on the error stream."""

@@ -94,8 +94,8 @@ class Benchmark:
                 raise self.error(f"the {part} split names {wrong[0]}; {self.objective.level}s are 0..{count - 1}")
         named, times = np.unique(np.concatenate(split), return_counts=True)
         if len(twice := named[times > 1]):
-            wrong = f"split {number} names {self.objective.level} {twice[0]} twice, in one part or in two"
-            raise self.error(f"{wrong}, and {len(twice) - 1} others; name each once, in one part")
+            found = f"split {number} names {self.objective.level} {twice[0]} twice, in one part or in two"
+            raise self.error(f"{found}, and {len(twice) - 1} others; name each once, in one part")
 
     def _check_features(self) -> None:
         for what, key, features in (("node", "x", self.nodes), ("edge", "edge_x", self.edges)):

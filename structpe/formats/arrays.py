@@ -280,8 +280,8 @@ def _texts(given: dict[str, Any], key: str, rows: int) -> list[str]:
             f"number {wrong[0]} of the texts {key!r} is {odd}, which is not a text; give one for each"
         )
     if len(value) != rows:
-        wrong = f"the attribute {key!r} has {len(value)} texts for {rows} nodes or edges"
-        raise ConversionError(f"{wrong}; some were added or left out since, so delete or correct it")
+        found = f"the attribute {key!r} has {len(value)} texts for {rows} nodes or edges"
+        raise ConversionError(f"{found}; some were added or left out since, so delete or correct it")
     return list(value)
 
 

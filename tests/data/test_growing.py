@@ -30,6 +30,7 @@ from structpe.nn.language_model import LanguageModel
 from structpe.nn.layer import StackConfig
 from structpe.positions import Dims, build
 from structpe.positions.batch import encode
+from structpe.structure import Structure
 
 LABELS = ("a", "b")
 OF_PAIRS: list[Encoding] = [
