@@ -100,13 +100,14 @@ class InputFile:
         """
         from structpe.formats.reading import choose
 
-        reader, on_error, options = given.reader, given.on_error or "raise", parse_options(given.options)
+        reader, options = given.reader, parse_options(given.options)
+        on_error: Literal["raise", "skip"] = given.on_error or "raise"
         if run is not None:
             with located(run.folder):
                 reads = run.reads().but(reader, options, given.on_error)
-            reader, options = reads.reader, dict(reads.options)
+            reader, on_error, options = reads.reader, reads.on_error, dict(reads.options)
         choose(path, reader).check(options)
-        return cls(path, reader, on_error if run is None else reads.on_error, options)
+        return cls(path, reader, on_error, options)
 
     def read(self) -> Reading:
         """Read all items, and report skipped ones on the error stream."""
