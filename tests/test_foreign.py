@@ -131,9 +131,9 @@ KNOWN = {
     "cli/demo.py",  # a folder that mkdtemp has made
     "data/store_writer.py",  # shards of an unfinished store, which is marked
     "data/store_index.py",
-    "datasets/fetching/download.py",  # a part with its note
-    "datasets/fetching/getting.py",  # an archive that is unpacked
-    "files.py",
+    "datasets/downloads.py",  # a part with its note
+    "datasets/fetching.py",  # an archive that is unpacked
+    "system/files.py",
     "tasks/training/checkpoint.py",  # checkpoints, by their names
     "tasks/training/folder.py",  # what a manifest lists
 }

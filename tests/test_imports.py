@@ -11,7 +11,7 @@ BELOW: dict[str, set[str]] = {
     "computed": set(),
     "registry": {"errors"},
     "system": {"errors"},
-    "plain": {"registry"},
+    "plain": {"computed", "registry"},
     "structure": {"errors"},
     "terms": {"computed", "errors"},
     "dropout": set(),

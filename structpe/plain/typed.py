@@ -13,7 +13,7 @@ from abc import ABCMeta
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import MISSING, dataclass, fields, is_dataclass
-from functools import cache, cached_property, lru_cache, reduce
+from functools import cache, lru_cache, reduce
 from itertools import repeat
 from numbers import Number
 from operator import or_
@@ -22,6 +22,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 
 import msgspec
 
+from structpe.computed import computed
 from structpe.errors import ConfigError, StructPEError
 from structpe.registry import unknown
 
@@ -269,7 +270,7 @@ class _Form:
         self.keywords = next((one.name for one in each if one.kind is one.VAR_KEYWORD), "")
         self.others = self.hints.get(self.keywords, Any)
 
-    @cached_property
+    @computed
     def checkable(self) -> dict[str, Any]:
         """The hints of the parameters after the first one that plain data can be checked by."""
         own = [name for name in self.signature.parameters if name in self.hints and name not in self.free]
