@@ -50,7 +50,7 @@ def test_whatever_starts_processes_ends_them() -> None:
         "structpe.tasks.prediction.run_all",
         "structpe.tasks.prediction.study",
         "structpe.tasks.training.batches",
-        "structpe.system.processes",
+        "structpe.system.workers",
     }
     assert not {name for name, module in starting.items() if not names(module) & ENDS} - EXCEPT
     assert names(next(m for m in modules() if m.name == "structpe.tasks.training.fit")) & ENDS  # for Lightning's
