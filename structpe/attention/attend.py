@@ -43,9 +43,7 @@ def _check(name: str, term: Any, sizes: tuple[int, int, int, int], m: int, d: in
     b, h, n, keys = sizes
     if isinstance(term, Tensor):
         if name == "mask" and term.dtype != torch.bool:
-            raise StructPEError(
-                f"a mask must be bool, but this one is {term.dtype}; convert it, for example with mask > 0"
-            )
+            raise StructPEError(f"a mask must be bool, not {term.dtype}; convert it, for example with mask > 0")
         _fits(name, term.shape, sizes)
     elif isinstance(term, Lookup):
         _fits(f"the rows of a {name}", term.rows.shape, (b,), (None,))
@@ -97,7 +95,7 @@ def _fits(what: str, shape: Sequence[int], shared: Sequence[int], own: Sequence[
 
 
 def blamed(terms: Terms, q: Tensor, k: Tensor) -> str:
-    """What is wrong with the terms; empty if nothing is."""
+    """The problem of the terms, looked for only after a kernel has failed; empty if there is none."""
     return next(_problems(terms, q, k), "")
 
 
@@ -132,10 +130,8 @@ def _of_map(mapped: Any) -> Iterator[str]:
         given = "None" if mapped is None else type(mapped).__name__
         yield f"a map takes (q, k) and must return both, (q', k'); it returns {given}"
     elif mapped[0].shape[-1] != mapped[1].shape[-1]:
-        yield (
-            f"a map gives queries of width {mapped[0].shape[-1]} and keys of width {mapped[1].shape[-1]}; they must "
-            f"be alike"
-        )
+        widths = f"queries of width {mapped[0].shape[-1]} and keys of width {mapped[1].shape[-1]}"
+        yield f"a map gives {widths}; the widths must be equal"
 
 
 def attend(
@@ -159,7 +155,7 @@ def attend(
         UnsupportedTerm: the named kernel does not compute one of the terms.
         StructPEError: there is no kernel of that name, it does not run on this device, the shapes do not match, an
             index is outside its table (not detected on a GPU), a map does not return queries and keys, or an argument
-            is no tensor, a nested one, or no ``Terms``.
+            is not a tensor, a nested tensor, or not ``Terms``.
     """
     _check_tensors("attend", q, k, v)
     terms = Terms() if terms is None else terms
@@ -203,10 +199,9 @@ def attend_ragged(
         _check_terms("attend_ragged", each)
     if q.ndim != 3 or q.shape != k.shape or q.shape != v.shape or len(q) != layout.units or len(terms) != len(layout):
         shapes = ", ".join(str(tuple(x.shape)) for x in (q, k, v))
-        raise StructPEError(
-            f"attend_ragged takes q, k, v (N, h, d) and the terms of each bucket; the shapes are {shapes}, the layout "
-            f"has {layout.units} units in {len(layout)} buckets, and there are {len(terms)} terms"
-        )
+        given = f"the layout has {layout.units} units in {len(layout)} buckets, and there are {len(terms)} terms"
+        wanted = "attend_ragged takes q, k, v (N, h, d) and the terms of each bucket"
+        raise StructPEError(f"{wanted}; the shapes are {shapes}, {given}")
     h, d = q.shape[1:]
     for each, (b, n) in zip(terms, layout.shapes, strict=True):
         _dispatch_check(each, kernel, (b, h, n, n, d), q.device.type)
@@ -235,20 +230,17 @@ def _check_tensors(whose: str, *given: Any) -> None:
         if not isinstance(each, Tensor):
             raise StructPEError(f"{whose} takes q, k and v as tensors; given is {type(each).__name__}")
         if each.is_nested:
-            raise StructPEError(
-                f"{whose} was given a nested tensor, whose rows differ in length; pad it, "
-                f"torch.nested.to_padded_tensor(q, 0.0), with Terms(mask=(present[:, None, None],)), or call "
-                f"attend_ragged with its flat values and Layout.of(sizes)"
-            )
+            padded = "torch.nested.to_padded_tensor(q, 0.0), with Terms(mask=(present[:, None, None],))"
+            flat = "call attend_ragged with its flat values and Layout.of(sizes)"
+            wrong = f"{whose} was given a nested tensor, whose rows differ in length"
+            raise StructPEError(f"{wrong}; pad it, {padded}, or {flat}")
 
 
 def _check_terms(whose: str, given: Any) -> None:
-    """Check that terms are such."""
     if not isinstance(given, Terms):
-        raise StructPEError(
-            f"{whose} takes Terms, and was given {type(given).__name__}; a position model gives them: "
-            f"model.terms(model.prepare(structpe.encode(structures, model.encodings)), structpe.Site(layer))"
-        )
+        call = "model.terms(model.prepare(structpe.encode(structures, model.encodings)), structpe.Site(layer))"
+        wrong = f"{whose} takes Terms, and was given {type(given).__name__}"
+        raise StructPEError(f"{wrong}; a position model gives them: {call}")
 
 
 def packed(q: Tensor, k: Tensor, v: Tensor) -> Float[Tensor, "N 3 h d"]:
@@ -302,7 +294,7 @@ def _dispatch_check(terms: Terms, name: str, shape: tuple[int, int, int, int, in
 def _computed(chosen: Kernel, q: Tensor, k: Tensor, v: Tensor, terms: Terms, dropout: float) -> Tensor:
     """Run a kernel. If it fails because of the terms, the error names the term."""
     try:
-        if _automatic(q.device.type):
+        if q.device.type != "meta" and torch.is_autocast_enabled(q.device.type):
             return _lowered(chosen, q, k, v, terms, dropout)
         return chosen.compute(q, k, v, terms, dropout)
     except (RuntimeError, LookupError, TypeError, ValueError) as error:
@@ -311,27 +303,18 @@ def _computed(chosen: Kernel, q: Tensor, k: Tensor, v: Tensor, terms: Terms, dro
         raise
 
 
-def _automatic(device: str) -> bool:
-    """Whether autocast chooses precisions here."""
-    return device != "meta" and torch.is_autocast_enabled(device)
-
-
 def _lowered(chosen: Kernel, q: Tensor, k: Tensor, v: Tensor, terms: Terms, dropout: float) -> Tensor:
     """Under autocast only queries, keys and values are of half precision, not the sums of terms and over keys.
 
-    The functions of the terms may read parameters, so that they keep what autocast does.
+    The functions of the terms still run under autocast, since they may read parameters.
     """
     device, to = q.device.type, torch.get_autocast_dtype(q.device.type)
 
     def inside(function: Any) -> Any:
         return function and torch.autocast(device, to)(function)
 
-    terms = replace(
-        terms,
-        maps=tuple(map(inside, terms.maps)),
-        act=inside(terms.act),
-        feature_map=inside(terms.feature_map),
-    )
+    maps = tuple(map(inside, terms.maps))
+    terms = replace(terms, maps=maps, act=inside(terms.act), feature_map=inside(terms.feature_map))
     q, k, v = (x.to(to) if x.dtype == torch.float32 else x for x in (q, k, v))
     with torch.autocast(device, enabled=False):
         return chosen.compute(q, k, v, terms, dropout)
@@ -343,14 +326,12 @@ _WITH_FEATURE_MAP = frozenset({"maps", "mask", "pairs", "causal", "projection", 
 def _check_linear(terms: Terms) -> None:
     """Check that a feature map is not used with terms that change scores: no kernel can compute that."""
     if terms.feature_map is not None and (lost := terms.used() - _WITH_FEATURE_MAP):
-        raise UnsupportedTerm(
-            f"with a feature map attention has no score that {', '.join(sorted(lost))} could change; use position "
-            f"models that act by {', '.join(sorted(_WITH_FEATURE_MAP - {'feature_map'}))}"
-        )
+        known = ", ".join(sorted(_WITH_FEATURE_MAP - {"feature_map"}))
+        wrong = f"with a feature map attention has no score that {', '.join(sorted(lost))} could change"
+        raise UnsupportedTerm(f"{wrong}; use position models that act by {known}")
     if terms.projection is not None:
         mixed = terms.projection.keys.shape[-1]
         if terms.causal or terms.pairs or any(mask.shape[-2] != 1 or mask.shape[-1] != mixed for mask in terms.mask):
-            raise UnsupportedTerm(
-                "keys that are mixtures of others cannot be masked for each query, so that neither causal attention "
-                "nor listed pairs go with a projection; a mask must be (b or 1, h or 1, 1, m)"
-            )
+            wrong = "with a projection, keys are mixtures, which cannot be masked for each query"
+            remedy = "leave out causal attention and listed pairs; a mask must be (b or 1, h or 1, 1, m)"
+            raise UnsupportedTerm(f"{wrong}; {remedy}")

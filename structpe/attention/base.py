@@ -55,14 +55,14 @@ class Call:
         shape: b, h, n, m and d; (1, 1, 64, 64, 64) while tracing, when sizes are symbols.
         pairs: number of listed pairs; 0 if no pairs are listed.
         span: number of different offsets, key minus query, between the least and the greatest of the listed pairs; 0 if
-            it is not known, as on a GPU, which would have to be waited for.
+            not known, as on a GPU, where reading them would synchronise.
         ragged: whether it is one of several buckets, which share the cost of starting a kernel.
         gradients: whether gradients are needed.
         traced: whether it is traced or compiled.
         dropout: probability of dropping an attention weight.
         ready: whether the fused kernel can read all biases as they are: without gradients, and either tensors or of
             offsets only, see :func:`of_offsets`.
-        large: whether vectors of pairs are in a table of so many rows that each pair gets a copy of its own.
+        large: whether a table of vectors has so many rows that copying a vector for each pair takes less memory.
         rows: number of rows that a structure uses of vectors of pairs, of the largest table.
         by_query: whether a mask depends on the query.
     """
@@ -107,7 +107,7 @@ class Call:
 
     @property
     def gathers(self) -> int:
-        """How many fields are gathered from tables for each pair, or may be."""
+        """Number of fields that are, or may be, gathered from tables for each pair."""
         biased = "bias" in self.used and not self.ready
         return biased + len(self.used & {"key", "query", "gate", "product", "value"})
 
@@ -177,18 +177,18 @@ def _vectors(terms: Terms) -> list[Lookup]:
 
 
 MOST = 1 << 31
-"""Scores of a call, b h n m, of which a GPU has room to write a number each, and the gradient of each."""
+"""The largest number of scores of a call, b h n m, for which a GPU has room for a number each and its gradient."""
 
 
 def room(call: Call) -> str | None:
-    """The limit of kernels that write a number of each pair: on a GPU memory is what they lack first.
+    """The limit of kernels that write a number for each pair: on a GPU they run out of memory first.
 
-    None where ``tiled`` would not be taken either: for half precision, and in a compiled model.
+    None if ``tiled`` could not take over: for half precision, and in a compiled model.
     """
     tiled = call.dtype in (torch.float32, torch.float64) and not call.traced
     if call.device == "cpu" or not tiled or not call.gathers or call.cells <= MOST:
         return None
-    return f"writes a number of each of {call.cells:,} scores, and on a GPU {MOST:,} are the most that auto lets it"
+    return f"writes a number for each of {call.cells:,} scores, and on a GPU auto allows {MOST:,} at most"
 
 
 def _any(call: Call) -> str | None:
@@ -315,10 +315,10 @@ def cheapest(call: Call) -> Kernel:
 
 
 def remembered(call: Call) -> Kernel:
-    """As :func:`cheapest`, without asking all kernels again for a call that was there before."""
+    """As :func:`cheapest`, cached by call."""
     if call.traced:
         return cheapest(call)
-    # What kernels ask for besides the call; ``flex`` forgets all choices when it is enabled or disabled.
+    # A choice depends on the call and on these two; ``flex`` clears all choices when it is enabled or disabled.
     asked = call, torch.are_deterministic_algorithms_enabled(), KERNELS.changes
     if asked not in _CHEAPEST:
         if len(_CHEAPEST) >= _MOST_CHOICES:
@@ -328,7 +328,7 @@ def remembered(call: Call) -> Kernel:
 
 
 def forget_choices() -> None:
-    """Ask all kernels again, after something that a call does not say has changed."""
+    """Clear the cached choices, after a change that calls do not record."""
     _CHEAPEST.clear()
 
 

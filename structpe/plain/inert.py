@@ -13,6 +13,11 @@ from structpe.errors import ConfigError
 __all__ = ["Inert", "recorded", "refuse_inert"]
 
 
+def _always(config: Any) -> bool:
+    """The default condition."""
+    return True
+
+
 @dataclass(frozen=True)
 class Inert:
     """Fields of a configuration that have no effect under a condition.
@@ -27,7 +32,7 @@ class Inert:
 
     fields: tuple[str, ...]
     why: str
-    when: Callable[[Any], bool] = lambda config: True
+    when: Callable[[Any], bool] = _always
 
 
 _ASKED: ContextVar[bool] = ContextVar("_ASKED", default=True)
