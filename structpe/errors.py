@@ -17,17 +17,14 @@ LONGEST_TEXT, LONGEST_PLACE = 4000, 1000
 
 
 def bounded(text: str, most: int = LONGEST_TEXT) -> str:
-    """A text of at most this many characters: its beginning and its end, which says what to do.
-
-    What an error quotes may be as long as the file that it is from.
-    """
+    """Shorten a text to its beginning and its end, which has the remedy: an error may quote a whole file."""
     return text if len(text) <= most else f"{text[: most // 2 - 10]} [...] {text[10 - most // 2 :]}"
 
 
 class StructPEError(Exception):
     """Base of all errors that structpe raises on purpose.
 
-    A message has 4,000 characters at most, a place 1,000: of longer ones the middle is left out.
+    A message has at most 4,000 characters, a place 1,000; the middle of longer ones is left out.
 
     Attributes:
         message: what was given, what is needed and what to do.
@@ -114,7 +111,7 @@ def undamaged(path: Path, remedy: str) -> Iterator[None]:
     except (StructPEError, MemoryError):
         raise
     except Exception as error:
-        if isinstance(error, FileNotFoundError):  # it may have been there when the folder was looked at
+        if isinstance(error, FileNotFoundError):  # it may have existed when the folder was listed
             raise StoreError(f"there is no such file; {remedy}").at(error.filename or path) from error
         if isinstance(error, OSError) and error.filename is not None:
             raise
@@ -137,7 +134,7 @@ class MissingExtra(StructPEError):
 
 @contextmanager
 def needing(package: str, extra: str) -> Iterator[None]:
-    """Raise a :class:`MissingExtra` error if what a ``with`` block imports is not installed."""
+    """Raise :class:`MissingExtra` if an import in the ``with`` block fails."""
     try:
         yield
     except ImportError:
@@ -146,7 +143,7 @@ def needing(package: str, extra: str) -> Iterator[None]:
 
 @contextmanager
 def located(*places: str | Path) -> Iterator[None]:
-    """Put places, such as the file, in front of those of an error of structpe that a ``with`` block raises."""
+    """Add places, such as the file, in front of those of a :class:`StructPEError` raised in the ``with`` block."""
     try:
         yield
     except StructPEError as error:
@@ -154,7 +151,7 @@ def located(*places: str | Path) -> Iterator[None]:
 
 
 def reason_of(error: BaseException) -> str:
-    """What another library says in an error: in one line, of 200 characters at most."""
+    """The message of an error of another library, in one line of at most 200 characters."""
     return " ".join(str(error).split())[:200]
 
 
@@ -175,7 +172,7 @@ MEMORY = re.compile(r"can't allocate memory|out of memory", re.IGNORECASE)
 
 
 def foreign(place: Path) -> FileExistsError:
-    """The error for what stands where unfinished work is to be, and is not of structpe's making."""
+    """The error for a path where structpe keeps unfinished work, but which it did not create."""
     what = "a link" if place.is_symlink() else "a folder" if place.is_dir() else "a file"
     reason = f"this is {what} that structpe did not make, and it keeps its unfinished work under this name"
     return FileExistsError(errno.EEXIST, reason, str(place))

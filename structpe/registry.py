@@ -1,8 +1,8 @@
 """A registry finds every class of a package that has a name, by this name.
 
 Nothing is listed by hand. A new class in a file of ``structpe/positions`` is in the registry, the docs and the tests.
-A look-up imports the module of the class, not the whole package: the sources of the package say where a name is. That
-is a hint only. Without it, as where there are no sources, everything is imported, and the name is found as well.
+A look-up imports the module of the class, not the whole package: it searches the sources of the package for the name.
+This is only a hint. Without it, for example without sources, everything is imported, and the name is found as well.
 Other distributions add theirs through entry points: the group is the name of the package, such as
 ``structpe.positions``, and the value is a module, which is imported.
 """

@@ -128,9 +128,8 @@ class Structure:
         parent = np.full(self.size, -1)
         for source, target in self.edges:
             if parent[target] >= 0:
-                raise self.error(
-                    f"node {target} ({self.nodes[target]!r}) has two parents, {parent[target]} and {source}"
-                )
+                named = f"node {target} ({self.nodes[target]!r})"
+                raise self.error(f"{named} has two parents, {parent[target]} and {source}")
             parent[target] = source
         roots = np.flatnonzero(parent < 0)
         if len(roots) != 1:
@@ -166,10 +165,10 @@ class Structure:
         try:
             array = np.asarray(value)
         except ValueError:
-            raise self.error(f"{what} are no array, as their rows differ in length: {value!r}") from None
+            raise self.error(f"{what} are not an array, as their rows differ in length: {value!r}") from None
         if array.size and array.dtype.kind not in "iu":
             raise self.error(f"{what} have dtype {array.dtype}; they number nodes, so give integers")
-        array = array.astype(np.int64, order="C")  # a copy: what is given may change
+        array = array.astype(np.int64, order="C")  # a copy, since the caller may change the original
         array.setflags(write=False)
         return array
 
@@ -205,13 +204,11 @@ class Structure:
             raise self.error("units and owner come together: give the owner node of each unit, or neither")
         self._check_texts("unit", self.units)
         if len(self.units) != len(self.owner) or not len(self.units):
-            raise self.error(
-                f"{len(self.units)} units and {len(self.owner)} owners; give one owner per unit, at least one"
-            )
+            counts = f"{len(self.units)} units and {len(self.owner)} owners"
+            raise self.error(f"{counts}; give one owner per unit, at least one")
         if self.owner.min() < 0 or self.owner.max() >= self.size or (np.diff(self.owner) < 0).any():
-            raise self.error(
-                f"the owners must be nodes 0..{self.size - 1}, never decreasing; they are {self.owner.tolist()}"
-            )
+            wanted = f"nodes 0..{self.size - 1}, never decreasing"
+            raise self.error(f"the owners must be {wanted}; they are {self.owner.tolist()}")
 
     def _check_features(self) -> None:
         for name, value in self.features.items():
@@ -240,29 +237,31 @@ class Structure:
 
 
 def check_structures(given: Any, whose: str) -> None:
-    """Check that what a function is given are structures, one at least.
+    """Check that the argument of a function is a list of one structure or more.
 
     Args:
-        given: a list of structures, for all that is known.
+        given: the argument.
         whose: the function, in errors.
 
     Raises:
-        EncodingError: it is no list, is empty, or something in it is no structure.
+        EncodingError: it is not a list, is empty, or contains anything else.
     """
     if not isinstance(given, Sequence) or isinstance(given, str) or not len(given):
         raise EncodingError(f"{whose} takes a list of structures, one at least: {whose}([structure], ...)")
     if odd := [each for each in given if not isinstance(each, Structure)]:
-        raise EncodingError(
-            f"{whose} takes a list of structures, and {type(odd[0]).__name__} is not one; structpe.as_structure makes "
-            f"one of what other libraries hold, item.structure is that of an item that was read"
-        )
+        raise EncodingError(f"{whose} takes a list of structures, and {type(odd[0]).__name__} is not one; {_REMEDY}")
+
+
+_REMEDY = (
+    "structpe.as_structure makes structures of objects of other libraries, and an item that was read has item.structure"
+)
 
 
 def of_structures(function: Callable[P, T]) -> Callable[P, T]:
-    """A function whose parameters with the hint ``Structure`` are checked, so that anything else is explained.
+    """Decorate a function to check its parameters with the hint ``Structure``.
 
     Raises:
-        StructureError: such an argument is no structure; raised by the function.
+        StructureError: such an argument is not a structure; raised by the function.
     """
     own = signature(function)
     names = [each.name for each in own.parameters.values() if each.annotation in (Structure, "Structure")]
@@ -272,10 +271,7 @@ def of_structures(function: Callable[P, T]) -> Callable[P, T]:
         arguments = own.bind_partial(*given, **named).arguments
         odd = [value for name, value in arguments.items() if name in names and not isinstance(value, Structure)]
         if odd:
-            raise StructureError(
-                f"{function.__name__} takes a structure, and was given {type(odd[0]).__name__}; structpe.as_structure "
-                f"makes one of what other libraries hold, item.structure is that of an item that was read"
-            )
+            raise StructureError(f"{function.__name__} takes a structure, not {type(odd[0]).__name__}; {_REMEDY}")
         return function(*given, **named)
 
     return checked

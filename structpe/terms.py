@@ -92,8 +92,8 @@ class Toeplitz:
 class Lookup:
     """A quantity of pairs: x_ij = table[rows[index_ij]], one row per distinct value.
 
-    The table holds the distinct values of the whole batch; ``rows`` says which of them a structure uses, so that the
-    index stays narrow and what is computed per query is as wide as one structure's values, not the batch's.
+    The table holds the distinct values of the whole batch; ``rows`` are those that a structure uses. So the index stays
+    narrow, and tensors per query are as wide as the values of one structure, not of the batch.
 
     Attributes:
         table: (R, ...) a row for each distinct value. As a term: (R, h or 1) scalars or (R, h or 1, d) vectors.
@@ -153,7 +153,7 @@ class Lookup:
         return Lookup(self.table, self.rows, self.index, shared=True)
 
     def kept(self, name: str, make: Callable[[], T]) -> T:
-        """What ``make`` returns; if layers share the lookup it is made once, and its gradient is summed once too."""
+        """Return ``make()``, cached if layers share this lookup; its gradient is then summed once, too."""
         if not self.shared:
             return make()
         key = name, torch.is_grad_enabled()
@@ -169,10 +169,8 @@ class Lookup:
             PositionError: they are not the same, as in a decoding step with a cache.
         """
         if self.index.shape[1] != self.index.shape[2]:
-            raise PositionError(
-                f"{self.index.shape[1]} queries and {self.index.shape[2]} keys cannot change places; a position model "
-                f"that looks from the key at the query cannot decode step by step"
-            )
+            wrong = f"{self.index.shape[1]} queries and {self.index.shape[2]} keys cannot change places"
+            raise PositionError(f"{wrong}; a position model that reads pairs (key, query) cannot decode step by step")
         index = self.index.transpose() if isinstance(self.index, Toeplitz) else self.index.transpose(1, 2)
         return Lookup(self.table, self.rows, index)
 
@@ -268,7 +266,7 @@ class SparsePairs:
         return SparsePairs(_mapped(function, self.table), self.index, self.pairs)
 
     def share(self) -> SparsePairs:
-        """Itself: it is read pair by pair, so that there is nothing that layers could share."""
+        """Return itself: it is read pair by pair, and layers have nothing to share."""
         return self
 
     def dense(self, b: int, n: int, m: int) -> Tensor:

@@ -173,9 +173,7 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
 @pytest.mark.parametrize("other", OTHERS)
 @pytest.mark.parametrize("name", sorted(set(TRANSFORMS) - {"grid"}))
 def test_transforms_say_that_they_take_a_structure(name: str, other: str) -> None:
-    with pytest.raises(
-        StructureError, match=f"{name} takes a structure, and was given .*; structpe.as_structure makes"
-    ):
+    with pytest.raises(StructureError, match=f"{name} takes a structure, not .*; structpe.as_structure makes"):
         getattr(structpe.transforms, name)(OTHERS[other](), *ARGUMENTS.get(name, ()))
 
 
@@ -251,7 +249,7 @@ def test_options_of_converters_are_checked() -> None:
 @pytest.mark.parametrize("boundary", ["pytorch.inject", "pyg.inject"])
 def test_what_is_no_mask_is_refused_before_the_first_pass(boundary: str, name: str) -> None:
     model = build(name, DIMS)
-    with pytest.raises(UnsupportedTerm, match=r"acts by .* is no mask that can be added to scores"):
+    with pytest.raises(UnsupportedTerm, match=r"acts by .* cannot be written as an additive mask"):
         OF_MODELS[boundary](model)
 
 

@@ -31,7 +31,7 @@ def structure(nodes: Any = ("a", "b", "c"), edges: Any = ((0, 1), (0, 2)), **opt
             "edges have shape (2, 3); give a row (source, target) per edge, shape (e, 2); of an edge_index, its trans",
         ),
         ({"edges": (0, 1)}, "edges have shape (2,); give a row (source, target) per edge, shape (e, 2)"),
-        ({"edges": ((0, 1), (0,))}, "edges are no array, as their rows differ in length: ((0, 1), (0,))"),
+        ({"edges": ((0, 1), (0,))}, "edges are not an array, as their rows differ in length: ((0, 1), (0,))"),
         ({"relations": ("x",)}, "1 relations for 2 edges; give one per edge, or none"),
         ({"root": 3}, "the root is 3, but the 3 nodes are 0..2"),
         ({"root": "a"}, "the root is 'a'; give the number of a node, or None"),

@@ -53,7 +53,7 @@ Ragged: TypeAlias = Callable[[Tensor, Layout, "list[Terms]", float], Tensor]
 
 @dataclass(frozen=True)
 class Call:
-    """What is known about an attention call before it is computed.
+    """The properties of an attention call that are known before it is computed.
 
     Attributes:
         used: fields of :class:`Terms` that are used.
@@ -62,14 +62,14 @@ class Call:
         shape: b, h, n, m and d; (1, 1, 64, 64, 64) while tracing, when sizes are symbols.
         pairs: number of listed pairs; 0 if no pairs are listed.
         span: number of different offsets, key minus query, between the least and the greatest of the listed pairs; 0 if
-            it is not known, as on a GPU, which would have to be waited for.
+            not known, as on a GPU, where reading them would synchronise.
         ragged: whether it is one of several buckets, which share the cost of starting a kernel.
         gradients: whether gradients are needed.
         traced: whether it is traced or compiled.
         dropout: probability of dropping an attention weight.
         ready: whether the fused kernel can read all biases as they are: without gradients, and either tensors or of
             offsets only, see :func:`of_offsets`.
-        large: whether vectors of pairs are in a table of so many rows that each pair gets a copy of its own.
+        large: whether a table of vectors has so many rows that copying a vector for each pair takes less memory.
         rows: number of rows that a structure uses of vectors of pairs, of the largest table.
         by_query: whether a mask depends on the query.
     """
@@ -115,7 +115,7 @@ class Call:
 
     @property
     def gathers(self) -> int:
-        """How many fields are gathered from tables for each pair, or may be."""
+        """Number of fields that are, or may be, gathered from tables for each pair."""
         biased = "bias" in self.used and not self.ready
         return biased + len(self.used & {"key", "query", "gate", "product", "value"})
 
@@ -180,18 +180,18 @@ def _vectors(terms: Terms) -> list[Lookup]:
 
 
 MOST = 1 << 31
-"""Scores of a call, b h n m, of which a GPU has room to write a number each, and the gradient of each."""
+"""The largest number of scores of a call, b h n m, for which a GPU has room for a number each and its gradient."""
 
 
 def room(call: Call) -> str | None:
-    """The limit of kernels that write a number of each pair: on a GPU memory is what they lack first.
+    """The limit of kernels that write a number for each pair: on a GPU they run out of memory first.
 
-    None where ``tiled`` would not be taken either: for half precision, and in a compiled model.
+    None if ``tiled`` could not take over: for half precision, and in a compiled model.
     """
     tiled = call.dtype in (torch.float32, torch.float64) and not call.traced
     if call.device == "cpu" or not tiled or not call.gathers or call.cells <= MOST:
         return None
-    return f"writes a number of each of {call.cells:,} scores, and on a GPU {MOST:,} are the most that auto lets it"
+    return f"writes a number for each of {call.cells:,} scores, and on a GPU auto allows {MOST:,} at most"
 
 
 def _any(call: Call) -> str | None:
@@ -318,10 +318,10 @@ def cheapest(call: Call) -> Kernel:
 
 
 def remembered(call: Call) -> Kernel:
-    """As :func:`cheapest`, without asking all kernels again for a call that was there before."""
+    """As :func:`cheapest`, cached by call."""
     if call.traced:
         return cheapest(call)
-    # What kernels ask for besides the call; ``flex`` forgets all choices when it is enabled or disabled.
+    # A choice depends on the call and on these two; ``flex`` clears all choices when it is enabled or disabled.
     asked = call, torch.are_deterministic_algorithms_enabled(), KERNELS.changes
     if asked not in _CHEAPEST:
         if len(_CHEAPEST) >= _MOST_CHOICES:
@@ -331,7 +331,7 @@ def remembered(call: Call) -> Kernel:
 
 
 def forget_choices() -> None:
-    """Ask all kernels again, after something that a call does not say has changed."""
+    """Clear the cached choices, after a change that calls do not record."""
     _CHEAPEST.clear()
 
 
@@ -398,9 +398,7 @@ def _check(name: str, term: Any, sizes: tuple[int, int, int, int], m: int, d: in
     b, h, n, keys = sizes
     if isinstance(term, Tensor):
         if name == "mask" and term.dtype != torch.bool:
-            raise StructPEError(
-                f"a mask must be bool, but this one is {term.dtype}; convert it, for example with mask > 0"
-            )
+            raise StructPEError(f"a mask must be bool, not {term.dtype}; convert it, for example with mask > 0")
         _fits(name, term.shape, sizes)
     elif isinstance(term, Lookup):
         _fits(f"the rows of a {name}", term.rows.shape, (b,), (None,))
@@ -452,7 +450,7 @@ def _fits(what: str, shape: Sequence[int], shared: Sequence[int], own: Sequence[
 
 
 def blamed(terms: Terms, q: Tensor, k: Tensor) -> str:
-    """What is wrong with the terms; empty if nothing is."""
+    """The problem of the terms, looked for only after a kernel has failed; empty if there is none."""
     return next(_problems(terms, q, k), "")
 
 
@@ -487,10 +485,8 @@ def _of_map(mapped: Any) -> Iterator[str]:
         given = "None" if mapped is None else type(mapped).__name__
         yield f"a map takes (q, k) and must return both, (q', k'); it returns {given}"
     elif mapped[0].shape[-1] != mapped[1].shape[-1]:
-        yield (
-            f"a map gives queries of width {mapped[0].shape[-1]} and keys of width {mapped[1].shape[-1]}; they must "
-            f"be alike"
-        )
+        widths = f"queries of width {mapped[0].shape[-1]} and keys of width {mapped[1].shape[-1]}"
+        yield f"a map gives {widths}; the widths must be equal"
 
 
 def attend(
@@ -514,7 +510,7 @@ def attend(
         UnsupportedTerm: the named kernel does not compute one of the terms.
         StructPEError: there is no kernel of that name, it does not run on this device, the shapes do not match, an
             index is outside its table (not detected on a GPU), a map does not return queries and keys, or an argument
-            is no tensor, a nested one, or no ``Terms``.
+            is not a tensor, a nested tensor, or not ``Terms``.
     """
     _check_tensors("attend", q, k, v)
     terms = Terms() if terms is None else terms
@@ -558,10 +554,9 @@ def attend_ragged(
         _check_terms("attend_ragged", each)
     if q.ndim != 3 or q.shape != k.shape or q.shape != v.shape or len(q) != layout.units or len(terms) != len(layout):
         shapes = ", ".join(str(tuple(x.shape)) for x in (q, k, v))
-        raise StructPEError(
-            f"attend_ragged takes q, k, v (N, h, d) and the terms of each bucket; the shapes are {shapes}, the layout "
-            f"has {layout.units} units in {len(layout)} buckets, and there are {len(terms)} terms"
-        )
+        given = f"the layout has {layout.units} units in {len(layout)} buckets, and there are {len(terms)} terms"
+        wanted = "attend_ragged takes q, k, v (N, h, d) and the terms of each bucket"
+        raise StructPEError(f"{wanted}; the shapes are {shapes}, {given}")
     h, d = q.shape[1:]
     for each, (b, n) in zip(terms, layout.shapes, strict=True):
         _dispatch_check(each, kernel, (b, h, n, n, d), q.device.type)
@@ -590,20 +585,17 @@ def _check_tensors(whose: str, *given: Any) -> None:
         if not isinstance(each, Tensor):
             raise StructPEError(f"{whose} takes q, k and v as tensors; given is {type(each).__name__}")
         if each.is_nested:
-            raise StructPEError(
-                f"{whose} was given a nested tensor, whose rows differ in length; pad it, "
-                f"torch.nested.to_padded_tensor(q, 0.0), with Terms(mask=(present[:, None, None],)), or call "
-                f"attend_ragged with its flat values and Layout.of(sizes)"
-            )
+            padded = "torch.nested.to_padded_tensor(q, 0.0), with Terms(mask=(present[:, None, None],))"
+            flat = "call attend_ragged with its flat values and Layout.of(sizes)"
+            wrong = f"{whose} was given a nested tensor, whose rows differ in length"
+            raise StructPEError(f"{wrong}; pad it, {padded}, or {flat}")
 
 
 def _check_terms(whose: str, given: Any) -> None:
-    """Check that terms are such."""
     if not isinstance(given, Terms):
-        raise StructPEError(
-            f"{whose} takes Terms, and was given {type(given).__name__}; a position model gives them: "
-            f"model.terms(model.prepare(structpe.encode(structures, model.encodings)), structpe.Site(layer))"
-        )
+        call = "model.terms(model.prepare(structpe.encode(structures, model.encodings)), structpe.Site(layer))"
+        wrong = f"{whose} takes Terms, and was given {type(given).__name__}"
+        raise StructPEError(f"{wrong}; a position model gives them: {call}")
 
 
 def packed(q: Tensor, k: Tensor, v: Tensor) -> Float[Tensor, "N 3 h d"]:
@@ -669,19 +661,15 @@ def _computed(chosen: Kernel, q: Tensor, k: Tensor, v: Tensor, terms: Terms, dro
 def _lowered(chosen: Kernel, q: Tensor, k: Tensor, v: Tensor, terms: Terms, dropout: float) -> Tensor:
     """Under autocast only queries, keys and values are of half precision, not the sums of terms and over keys.
 
-    The functions of the terms may read parameters, so that they keep what autocast does.
+    The functions of the terms still run under autocast, since they may read parameters.
     """
     device, to = q.device.type, torch.get_autocast_dtype(q.device.type)
 
     def inside(function: Any) -> Any:
         return function and torch.autocast(device, to)(function)
 
-    terms = replace(
-        terms,
-        maps=tuple(map(inside, terms.maps)),
-        act=inside(terms.act),
-        feature_map=inside(terms.feature_map),
-    )
+    maps = tuple(map(inside, terms.maps))
+    terms = replace(terms, maps=maps, act=inside(terms.act), feature_map=inside(terms.feature_map))
     q, k, v = (x.to(to) if x.dtype == torch.float32 else x for x in (q, k, v))
     with torch.autocast(device, enabled=False):
         return chosen.compute(q, k, v, terms, dropout)
@@ -693,14 +681,12 @@ _WITH_FEATURE_MAP = frozenset({"maps", "mask", "pairs", "causal", "projection", 
 def _check_linear(terms: Terms) -> None:
     """Check that a feature map is not used with terms that change scores: no kernel can compute that."""
     if terms.feature_map is not None and (lost := terms.used() - _WITH_FEATURE_MAP):
-        raise UnsupportedTerm(
-            f"with a feature map attention has no score that {', '.join(sorted(lost))} could change; use position "
-            f"models that act by {', '.join(sorted(_WITH_FEATURE_MAP - {'feature_map'}))}"
-        )
+        known = ", ".join(sorted(_WITH_FEATURE_MAP - {"feature_map"}))
+        wrong = f"with a feature map attention has no score that {', '.join(sorted(lost))} could change"
+        raise UnsupportedTerm(f"{wrong}; use position models that act by {known}")
     if terms.projection is not None:
         mixed = terms.projection.keys.shape[-1]
         if terms.causal or terms.pairs or any(mask.shape[-2] != 1 or mask.shape[-1] != mixed for mask in terms.mask):
-            raise UnsupportedTerm(
-                "keys that are mixtures of others cannot be masked for each query, so that neither causal attention "
-                "nor listed pairs go with a projection; a mask must be (b or 1, h or 1, 1, m)"
-            )
+            wrong = "with a projection, keys are mixtures, which cannot be masked for each query"
+            remedy = "leave out causal attention and listed pairs; a mask must be (b or 1, h or 1, 1, m)"
+            raise UnsupportedTerm(f"{wrong}; {remedy}")

@@ -91,7 +91,7 @@ _OF_PAIRS = ("factors", "bias", "gate", "mask", "key", "query", "product", "valu
 
 
 def _sizes(n: int, span: int) -> tuple[int, int, int]:
-    """B, the number of blocks, and S: blocks as long as the band is wide, so that half of each strip is in it."""
+    """B, the number of blocks, and S. Blocks as long as the band is wide have half of each strip in the band."""
     block = min(n, max(span, 32))
     return block, -(-n // block), block + span - 1
 
@@ -99,7 +99,7 @@ def _sizes(n: int, span: int) -> tuple[int, int, int]:
 def _limits(call: Call) -> str | None:
     _, _, n, m, _ = call.shape
     if not call.span:
-        return "is for listed pairs, and whether they form a band is not known of these"
+        return "is for listed pairs that form a band, which is not known of these"
     _, blocks, length = _sizes(n, call.span)
     if blocks == 1 or length > m:
         return f"is for a band much narrower than {m} keys, and this one has {call.span} offsets"

@@ -219,7 +219,7 @@ class Listing:
         if x.pairs is self.pairs:
             return x.table, x.index.long()
         place, found = self._find(x.pairs)
-        # One more row, 0, for pairs that are not on that list.
+        # One more row, 0, for pairs that are not in that list.
         table = torch.cat([x.table, x.table.new_zeros(1, *x.table.shape[1:])])
         return table, torch.where(found, torch.cat([x.index, x.index.new_zeros(1)])[place], len(x.table))
 

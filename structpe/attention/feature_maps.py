@@ -30,7 +30,7 @@ def elu_plus_one(x: Float[Tensor, "*rows d"]) -> Float[Tensor, "*rows d"]:
 
 
 class _EluPlusOne(torch.autograd.Function):
-    """f' = min(f, 1), so that only f is kept."""
+    """f' = min(f, 1): only f needs to be stored."""
 
     generate_vmap_rule = True
 
@@ -64,7 +64,7 @@ class PositiveFeatures(nn.Module):
 
     As in the authors' code, the largest exponent of a head is subtracted before the exponential, which cancels in
     attention. The code does this separately for each query, which is not possible with one map for queries and keys,
-    and adds 1e-6 to every feature, so that it would not cancel exactly.
+    and adds 1e-6 to every feature, with which it would not cancel exactly.
 
     Args:
         width: d, the width of a head.
@@ -100,7 +100,7 @@ class PositiveFeatures(nn.Module):
 def orthogonal(rows: int, width: int, generator: torch.Generator) -> Float[Tensor, "rows width"]:
     """Rows from N(0, 1), with orthogonal blocks of ``width`` rows: directions by QR, lengths drawn separately.
 
-    The solver chooses the signs in QR; here they are undone, so that directions are uniform (not in the authors' code).
+    The solver chooses the signs in QR; here they are undone, which makes directions uniform (not in the authors' code).
     """
     directions = torch.cat([_directions(width, generator) for _ in range(-(-rows // width))])[:rows]
     lengths = torch.randn(rows, width, generator=generator, dtype=torch.float64).norm(dim=1, keepdim=True)

@@ -48,7 +48,7 @@ __all__ = [
 
 
 At: TypeAlias = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
-"""(b, h, i, j) -> what one pair has."""
+"""(b, h, i, j) -> the value of one pair."""
 
 Mask: TypeAlias = At
 Score: TypeAlias = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]
@@ -130,7 +130,7 @@ def masks_of(terms: Terms, shape: tuple[int, int, int, int], size: int, device: 
             allowed = allowed & mod(b, h, i, j)
         return allowed
 
-    # A block that reaches beyond the last query or key is not whole. A BlockMask needs all four axes.
+    # A block that extends past the last query or key is not whole. A BlockMask needs all four axes.
     ends = [torch.arange(size, -(-count // size) * size + 1, size, device=device) <= count for count in (n, m)]
     whole = reduce(torch.logical_and, [each.whole for each in made], (ends[0][:, None] & ends[1])[None, None])
     some = reduce(torch.logical_and, [each.some for each in made], torch.ones_like(whole))
@@ -139,7 +139,7 @@ def masks_of(terms: Terms, shape: tuple[int, int, int, int], size: int, device: 
 
 def _at(x: Tensor, heads: int) -> At:
     """x[b, h, i, j] of (b or 1, h or 1, n or 1, m or 1)."""
-    if x.numel() == 1:  # one axis has to be left
+    if x.numel() == 1:  # indexing needs at least one axis
         x = x.expand(1, heads, 1, 1)
     axes = [axis for axis in range(4) if x.shape[axis] > 1] or [1]
     x = x.reshape([x.shape[axis] for axis in axes])
@@ -322,9 +322,9 @@ def _limits(call: Call) -> str | None:
     if (call.device, call.dtype, _width(call.shape[4])) not in _ENABLED:
         return "is not enabled for this device, dtype and width of a head; see structpe.attention.flex.enable"
     if call.large:
-        return "lets each query meet all rows of vectors, which are as many as pairs"
+        return "multiplies each query with all rows of vectors, and there are as many rows as pairs"
     if call.gradients and torch.are_deterministic_algorithms_enabled():
-        return "sums gradients of tables in no fixed order"
+        return "sums gradients of tables in an order that varies"
     return None
 
 
@@ -349,20 +349,16 @@ def flex(q: Tensor, k: Tensor, v: Tensor, terms: Terms, dropout: float = 0.0) ->
         StructPEError: attention dropout is asked for, or deterministic algorithms, with a gradient.
     """
     if dropout:
-        raise StructPEError(
-            f"kernel 'flex' has no dropout of attention weights, and {dropout} is asked for; set attention dropout to "
-            f"0, or use kernel 'tiled'"
-        )
+        wrong = f"kernel 'flex' has no dropout of attention weights, and {dropout} is asked for"
+        raise StructPEError(f"{wrong}; set attention dropout to 0, or use kernel 'tiled'")
     if torch.are_deterministic_algorithms_enabled() and torch.is_grad_enabled():
-        raise StructPEError(
-            "kernel 'flex' sums gradients of tables in no fixed order, and deterministic algorithms are asked for; use "
-            "kernel 'tiled'"
-        )
+        wrong = "kernel 'flex' is not deterministic with gradients, and deterministic algorithms are asked for"
+        raise StructPEError(f"{wrong}; use kernel 'tiled'")
     return _computed(_compiled(), q, k, v, terms)
 
 
 def eager(q: Tensor, k: Tensor, v: Tensor, terms: Terms) -> Tensor:
-    """What the kernel ``flex`` computes, on any device: for tests, without compilation, and with (b, h, n, m) scores.
+    """The kernel ``flex`` without compilation, on any device and with (b, h, n, m) scores, for tests.
 
     Raises:
         NotImplementedError: a gradient is asked for on a CPU; FlexAttention has none there.
@@ -454,8 +450,8 @@ def _computed(attention: Callable[..., Any], q: Tensor, k: Tensor, v: Tensor, te
 def kernel_options(terms: Terms, dtype: torch.dtype, captured: bool = False) -> dict[str, int] | None:
     """Options with which the kernel of a GPU compiles; None for PyTorch's own.
 
-    The kernel loads what a score reads ahead, each table into shared memory of its own. In half precision three of
-    them do not fit in that of an H200, so that from two on nothing is loaded ahead.
+    The kernel prefetches the tables that a score reads, each into its own shared memory. In half precision three of
+    them do not fit into that of an H200, so from two on prefetching is switched off.
 
     Args:
         terms: what changes scores.
@@ -473,7 +469,7 @@ def _width(d: int) -> int:
 
 
 def _ordered(blocks: Tensor) -> tuple[Tensor, Tensor]:
-    """How many blocks a row has, and which, with these first."""
+    """The number of blocks of each row, and all blocks in the order in which these come first."""
     found = blocks.to(torch.int32)
     return found.sum(-1, dtype=torch.int32), found.argsort(dim=-1, descending=True, stable=True).to(torch.int32)
 
@@ -482,8 +478,8 @@ def _ordered(blocks: Tensor) -> tuple[Tensor, Tensor]:
 def _compiled() -> Callable[..., Any]:
     from torch.nn.attention.flex_attention import flex_attention
 
-    # Whole or not at all: what is not compiled would make all scores, without a word. Of sizes that may vary PyTorch
-    # 2.13 makes wrong code on a CPU, if captured tensors share them.
+    # fullgraph, since code that is not compiled would silently write all scores. Not dynamic: for varying sizes PyTorch
+    # 2.13 makes wrong code on a CPU if captured tensors share them.
     compiled = torch.compile(flex_attention, fullgraph=True, dynamic=False)
 
     def attention(*given: Any, **named: Any) -> Any:
@@ -494,7 +490,7 @@ def _compiled() -> Callable[..., Any]:
 
 
 _FORMS = 64
-"""How many forms and sizes are compiled; more are an error of PyTorch."""
+"""The largest number of forms and sizes that are compiled; PyTorch raises an error beyond it."""
 
 
 @cache
@@ -526,7 +522,7 @@ def _reference(q: Tensor, k: Tensor, v: Tensor, terms: Terms) -> Tensor:
 
 
 _CLOSE = {torch.float64: 1e-9, torch.float32: 2e-3, torch.bfloat16: 5e-2, torch.float16: 1e-2}
-"""How much may differ, of the largest number or of 1."""
+"""The largest allowed difference, relative to the largest number or to 1."""
 
 
 def _problem(
@@ -541,7 +537,7 @@ def _problem(
     generator = torch.Generator().manual_seed(n)
 
     def numbers(*shape: int) -> Tensor:
-        # Rounded before they are widened, so that all precisions have the same numbers.
+        # Rounded to bfloat16 first: all precisions then have the same numbers.
         made = torch.randn(*shape, generator=generator).to(torch.bfloat16)
         return made.to(device, dtype).requires_grad_()
 

@@ -1,7 +1,8 @@
 """Terms of pairs gathered from tables, and folded into queries, keys and one additive mask.
 
-With r rows in use per structure, ``_gather`` lets each query meet each row and picks from the products: O(h n r)
-memory. Here each pair has its own copy of its vector: O(n m d) memory, and a table per head h times as much.
+Vectors of pairs are gathered in one of two ways. With r rows in use per structure, each query is multiplied with each
+row, and each pair picks its product: O(h n r) memory. If r is large, each pair gets a copy of its vector: O(n m d)
+memory, and a table per head h times as much. :func:`is_large` decides.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from structpe.terms import Factor, Lookup, SparsePairs, Terms
 
 __all__ = [
     "GATHERED",
+    "OF_PAIRS",
     "Folded",
     "added",
     "collect_values",
@@ -45,11 +47,11 @@ __all__ = [
 def is_large(x: Lookup, products: int) -> bool:
     """Whether the vectors of all pairs take less memory than the products of all queries and rows.
 
-    On a CPU they then take less time too. Never while tracing: a number of rows may vary from batch to batch.
+    On a CPU they then take less time, too. False while tracing, since the number of rows varies between batches.
 
     Args:
         x: the vectors.
-        products: number of vectors that meet a row: b h n, or b h m of keys.
+        products: number of vectors that are multiplied with a row: b h n, or b h m of keys.
     """
     if torch.compiler.is_compiling():
         return False
@@ -59,7 +61,7 @@ def is_large(x: Lookup, products: int) -> bool:
 
 def key_vectors(q: Float[Tensor, "b h n d"], x: Lookup) -> Float[Tensor, "b h n m"]:
     """q_i . x_ij."""
-    # Vectors first: their gradient, the largest tensor here, then comes in the order in which they are stored.
+    # Vectors first: their gradient, the largest tensor here, then has the order in which they are stored.
     met: Tensor = torch.einsum("bnmhd,bhnd->bhnm", _vectors(x, q.dtype), q)
     return met
 
@@ -91,13 +93,14 @@ def without_lists(terms: Terms, b: int, n: int, m: int) -> Terms:
     def whole(x: Lookup | SparsePairs | Tensor) -> Lookup | Tensor:
         return _whole(x, b, n, m) if isinstance(x, SparsePairs) else x
 
-    if not any(isinstance(x, SparsePairs) for name in _OF_PAIRS for x in getattr(terms, name)):
+    if not any(isinstance(x, SparsePairs) for name in OF_PAIRS for x in getattr(terms, name)):
         return terms
-    made: dict[str, Any] = {name: tuple(map(whole, getattr(terms, name))) for name in _OF_PAIRS}
+    made: dict[str, Any] = {name: tuple(map(whole, getattr(terms, name))) for name in OF_PAIRS}
     return replace(terms, **made)
 
 
-_OF_PAIRS = ("bias", "gate", "key", "query", "product", "value")
+OF_PAIRS = ("bias", "gate", "key", "query", "product", "value")
+"""The fields of ``Terms`` whose quantities of pairs may come from tables."""
 
 
 def gather_scalars(x: Lookup | SparsePairs | Tensor) -> Tensor:
@@ -109,10 +112,10 @@ def gather_scalars(x: Lookup | SparsePairs | Tensor) -> Tensor:
 
 
 def added(q: Tensor, k: Tensor, terms: Terms, scale: float) -> list[Tensor]:
-    """What biases, and vectors at keys and queries times ``scale``, add to scores: (b or 1, h or 1, n or 1, m or 1).
+    """The parts of scores from biases, and from vectors at keys and queries times ``scale``, (b, h, n, m) or 1s each.
 
-    A bias of the same pairs as vectors at keys is added to the products of queries and rows, before both are gathered.
-    Sums are of float32 at least, though queries may be of half precision: a bias may be large where scores matter.
+    A bias of the same pairs as vectors at keys is added to the products of queries and rows before both are gathered.
+    Sums are of float32 at least, even if queries are of half precision: a bias may be large where scores matter.
     """
     scaled, parts, alone = q * scale if terms.key else q, [], list(terms.bias)
     for x in terms.key:
@@ -124,7 +127,7 @@ def added(q: Tensor, k: Tensor, terms: Terms, scale: float) -> list[Tensor]:
 
 
 def _joins(bias: Lookup | SparsePairs | Tensor, x: Lookup | SparsePairs, q: Tensor) -> bool:
-    """Whether a bias is of the same pairs as vectors x, and of one layer, so that nothing keeps what is gathered."""
+    """Whether a bias has the same pairs as vectors x, and no other layer shares it, which would gather it once."""
     of_pairs = _lookup(x)
     if torch.compiler.is_compiling() or not isinstance(bias, Lookup) or bias.shared:
         return False
@@ -133,7 +136,7 @@ def _joins(bias: Lookup | SparsePairs | Tensor, x: Lookup | SparsePairs, q: Tens
 
 
 def meet_keys(q: Tensor, x: Lookup | SparsePairs, biases: Sequence[Lookup | SparsePairs | Tensor] = ()) -> Tensor:
-    """(b, h, n, m) q_i . table[x_ij] and biases of the same pairs: the query meets each row once, then all is gathered.
+    """(b, h, n, m) q_i . table[x_ij] and biases of the same pairs: each query and row once, then a gather.
 
     With one row it is (b, h, n, 1).
     """
@@ -147,7 +150,7 @@ def meet_keys(q: Tensor, x: Lookup | SparsePairs, biases: Sequence[Lookup | Spar
 
 
 def meet_queries(x: Lookup | SparsePairs, k: Tensor) -> Tensor:
-    """(b, h, n, m) table[x_ij] . k_j: each key meets each row once, then all is gathered; with one row (b, h, 1, m)."""
+    """(b, h, n, m) table[x_ij] . k_j: each key and row once, then a gather; with one row (b, h, 1, m)."""
     if is_large(_lookup(x), k[..., 0].numel()):
         return query_vectors(_lookup(x), k)
     met = k @ _heads(x).to(k.dtype).transpose(-1, -2)
@@ -155,7 +158,7 @@ def meet_queries(x: Lookup | SparsePairs, k: Tensor) -> Tensor:
 
 
 def collect_values(weights: Tensor, x: Lookup | SparsePairs) -> Tensor:
-    """(b, h, n, d) sum_j weights_ij table[x_ij]: weights are summed by row of the table, which they then meet."""
+    """(b, h, n, d) sum_j weights_ij table[x_ij]: weights are summed by row, then multiplied with the rows."""
     b, h, n, _ = weights.shape
     if is_large(_lookup(x), weights[..., 0].numel()):
         return collect_vectors(weights, _lookup(x))
@@ -176,7 +179,7 @@ def total(parts: Sequence[Tensor]) -> Tensor | None:
         return first
     whole = first + others[0]
     for other in others[1:]:
-        # In place where the sum has its form and type already: no further tensor of all pairs.
+        # In place if the sum has its shape and dtype already, since each further tensor of all pairs takes memory.
         fits = other.dtype == whole.dtype and other.shape == torch.Size(map(min, other.shape, whole.shape))
         whole = whole.add_(other) if fits else whole + other
     return whole
@@ -199,7 +202,7 @@ def disallow(bias: Tensor | None, masks: Sequence[Tensor]) -> Tensor | None:
 
 
 def opened(bias: Tensor | None, allowed: Tensor | None, like: Tensor) -> tuple[Tensor, Tensor | None]:
-    """Join biases and a bool mask so that no row is all -inf; also return the rows that attend to nothing.
+    """Join biases and a bool mask without rows of -inf only; also return the rows that attend to nothing.
 
     The softmax of a row of -inf is NaN, and so is its gradient. Such rows are not masked here: set their result to 0.
 
@@ -265,9 +268,9 @@ def _pick_shared(rows: Tensor, index: Tensor) -> Tensor:
 
 
 _FEW = 256
-"""Rows of a table, up to which a GPU sums gradients by products: added one by one, many pairs wait for few rows."""
+"""Up to this number of rows, a GPU sums gradients by matrix products: with atomic sums many pairs wait for few rows."""
 _PART = 1 << 27
-"""Numbers of a matrix of zeros and ones in such a product."""
+"""The largest matrix of zeros and ones in such a product."""
 
 
 def _picked(rows: Tensor, index: Tensor) -> Tensor:
@@ -315,7 +318,7 @@ def mixed(k: Tensor, v: Tensor, terms: Terms) -> tuple[Tensor, Tensor, Terms]:
 
 
 GATHERED = 1 << 23
-"""The largest number of scalars that are computed at once for all structures or layers that share them."""
+"""The largest number of scalars that are computed once for all structures or layers that share them."""
 
 
 class Folded(NamedTuple):
@@ -356,7 +359,7 @@ def folded(q: Tensor, k: Tensor, v: Tensor, terms: Terms) -> Folded:
 def with_shared_factors(terms: Terms, b: int, n: int, m: int) -> Terms:
     """Terms in which the factors that all structures share are one bias (1, h or 1, n, m), unless it is large.
 
-    It is computed once, while a longer head would be multiplied for each structure.
+    The bias is computed once; longer heads would be multiplied for each structure.
     """
     alike = [f for f in terms.factors if len(f.left) == len(f.right) == 1] if b > 1 and not terms.pairs else []
     # Not max(..., default=0), which torch.compile cannot trace.
@@ -386,9 +389,9 @@ def _longer(q: Tensor, k: Tensor, scale: float, terms: Terms) -> tuple[Tensor, T
 
 
 def _in_parts(factor: Factor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    """Both sides of a factor in a dtype. In half precision, a number is the sum of what it is rounded to and a rest.
+    """Both sides of a factor in a dtype. In half precision, a number is split into its rounded value and a rest.
 
-    [l, l', l].[r, r, r'] has twice the digits of l.r, so that a product may be large where scores matter.
+    [l, l', l].[r, r, r'] has twice the digits of l.r, which matters for products that are large next to scores.
     """
     left, right = factor.left.to(dtype), factor.right.to(dtype)
     if dtype.itemsize > 2 or factor.left.dtype == factor.right.dtype == dtype:

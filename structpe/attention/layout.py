@@ -41,7 +41,7 @@ class Layout:
         Args:
             sizes: number of units of each structure, at least 1.
             ends: index after the last structure of each bucket; the last one is g. None for one bucket.
-            masked: whether a bucket without padding has its mask too, so that all layouts have one form.
+            masked: whether a bucket without padding has a mask, too; all layouts then have one form.
         """
         each = [sizes[first:end] for first, end in pairwise([0, *(ends or [len(sizes)])])]
         shapes = tuple((len(bucket), max(bucket)) for bucket in each)
@@ -118,7 +118,7 @@ class Layout:
         return x if self.where is None else _moved(x, self.where)
 
     def moved(self, move: Callable[[Tensor], Tensor]) -> Layout:
-        """A copy whose tensors are what ``move`` makes of these; the layout itself, if it has none."""
+        """A copy with ``move`` applied to all tensors; the layout itself, if it has none."""
         if self.where is None or self.places is None:
             return self
         present = tuple(None if p is None else move(p) for p in self.present)
@@ -133,7 +133,7 @@ def _moved(x: Tensor, to: Tensor, back: Tensor | None = None) -> Tensor:
 class _Moved(torch.autograd.Function):
     """x[to]. Its gradient is the selection grad[back]; without back, rows may be left out, and get 0.
 
-    Indexing would compute a slower sum.
+    The gradient of indexing would be a sum, which is slower; here no row is selected twice.
     """
 
     @staticmethod

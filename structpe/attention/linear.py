@@ -24,7 +24,7 @@ def _cost(call: Call) -> float:
 
 
 def _limits(call: Call) -> str | None:
-    return "sums keys before they meet a query, and a mask depends on the query" if call.by_query else None
+    return "sums keys first, and a mask depends on the query" if call.by_query else None
 
 
 @kernel(
@@ -37,8 +37,8 @@ def _limits(call: Call) -> str | None:
 def linear(q: Tensor, k: Tensor, v: Tensor, terms: Terms, dropout: float = 0.0) -> Tensor:
     """f(q'_i).sum_j f(k'_j) v_j / f(q'_i).sum_j f(k'_j), with the sums first: nothing of shape (n, m).
 
-    (Katharopoulos et al. 2020, eqs. 5 and 9.) Causal attention sums chunk by chunk. A mask may say which keys are there
-    and nothing about queries. As there are no weights, dropout drops a value for all queries of a head at once.
+    (Katharopoulos et al. 2020, eqs. 5 and 9.) Causal attention sums chunk by chunk. A mask may depend on keys, but not
+    on queries. Since there are no weights, dropout drops a value for all queries of a head at once.
 
     Raises:
         UnsupportedTerm: a mask of pairs.
@@ -69,11 +69,9 @@ def _reciprocal(total: Tensor) -> Tensor:
 
 def _keys(mask: Tensor) -> Tensor:
     if mask.shape[-2] != 1:
-        raise UnsupportedTerm(
-            f"kernel 'linear' sums keys before they meet a query, so that a mask cannot depend on the query; one is "
-            f"{tuple(mask.shape)}; give (b or 1, h or 1, 1, m), Terms(causal=True) for a causal mask, listed pairs, or "
-            f"use kernel 'dense', whose time and memory are quadratic"
-        )
+        wrong = f"kernel 'linear' sums keys first, so a mask cannot depend on the query; one is {tuple(mask.shape)}"
+        remedy = "give (b or 1, h or 1, 1, m), Terms(causal=True) for a causal mask, or listed pairs"
+        raise UnsupportedTerm(f"{wrong}; {remedy}; or use kernel 'dense', whose time and memory are quadratic")
     return mask.transpose(-1, -2)
 
 

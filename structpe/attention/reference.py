@@ -34,16 +34,15 @@ def weights(q: Tensor, k: Tensor, terms: Terms | None = None) -> Tensor:
     """
     terms = terms or Terms()
     if q.ndim != 4 or k.ndim != 4 or (*q.shape[:2], q.shape[3]) != (*k.shape[:2], k.shape[3]):
-        raise StructPEError(
-            f"weights takes q (b, h, n, d) and k (b, h, m, d); the shapes are {tuple(q.shape)} and {tuple(k.shape)}"
-        )
+        shapes = f"{tuple(q.shape)} and {tuple(k.shape)}"
+        raise StructPEError(f"weights takes q (b, h, n, d) and k (b, h, m, d); the shapes are {shapes}")
     b, h, n, d = q.shape
     check_shapes(terms, b, h, n, k.shape[2], d)
     return all_weights(q, k, terms).to(q.dtype)
 
 
 def all_weights(q: Tensor, k: Tensor, terms: Terms) -> Tensor:
-    """The same in float32 at least, of terms that have been checked."""
+    """As :func:`weights`, in float32 at least, for terms that have been checked."""
     for change in terms.maps:
         q, k = change(q, k)
     if terms.projection is not None:
@@ -58,10 +57,10 @@ def all_weights(q: Tensor, k: Tensor, terms: Terms) -> Tensor:
 
 
 def additive(terms: Terms, q: Float[Tensor, "b h n d"], keys: int) -> Float[Tensor, "b h n m"]:
-    """What is added to the scores of pairs: biases and factors; -inf where a pair may not attend.
+    """The additive mask of terms: biases and factors; -inf for pairs that may not attend.
 
-    A query that may attend to nothing, as padding, has zeros: of a row of -inf the softmax is NaN. In half precision
-    the largest number of each query is 0, see :func:`rounded`.
+    A query that may attend to nothing, such as padding, has zeros, since the softmax of a row of -inf is NaN. In half
+    precision the largest number of each query is 0, see :func:`rounded`.
 
     Args:
         terms: with biases, factors, masks, listed pairs and causal attention only.
@@ -69,14 +68,12 @@ def additive(terms: Terms, q: Float[Tensor, "b h n d"], keys: int) -> Float[Tens
         keys: m.
 
     Raises:
-        UnsupportedTerm: other terms, which are no addition, or depend on queries and keys.
+        UnsupportedTerm: other terms, which are not additive, or depend on queries and keys.
         StructPEError: the shapes do not match.
     """
     if lost := terms.used() - {"bias", "factors", "mask", "pairs", "causal"}:
-        raise UnsupportedTerm(
-            f"a position model that acts by {', '.join(sorted(lost))} is no mask that can be added to scores; call "
-            f"structpe.attend, or choose one that acts by biases"
-        )
+        wrong = f"a position model that acts by {', '.join(sorted(lost))} cannot be written as an additive mask"
+        raise UnsupportedTerm(f"{wrong}; call structpe.attend, or choose one that acts by biases")
     (b, h, n, d), m = q.shape, keys
     check_shapes(terms, b, h, n, m, d)
     whole = wide(q.new_zeros(b, h, n, m))
@@ -92,10 +89,10 @@ def additive(terms: Terms, q: Float[Tensor, "b h n d"], keys: int) -> Float[Tens
 
 
 def rounded(added: Tensor, dtype: torch.dtype) -> Tensor:
-    """What is added to scores, (b or 1, h or 1, n or 1, m), in a dtype.
+    """An additive mask (b or 1, h or 1, n or 1, m) in a dtype.
 
-    In half precision the largest number of each query is subtracted before, which the softmax cancels: what is added
-    where scores matter is then near 0, and keeps its digits.
+    In half precision the largest number of each query is subtracted first, which the softmax cancels: numbers of pairs
+    with high scores are then near 0, and keep their digits.
     """
     if dtype.itemsize > 2:
         return added.to(dtype)
@@ -124,7 +121,7 @@ def _scores(q: Tensor, k: Tensor, terms: Terms) -> Tensor:
     for x in terms.query:
         score = score + torch.einsum("bhnmd,bhmd->bhnm", vectors(x, q, m), k)
     for x in terms.product:
-        # As a contraction it would be a product of matrices for each pair, which takes three times as long.
+        # einsum would make this a product of matrices for each pair, which takes three times as long.
         score = score + (q[:, :, :, None] * k[:, :, None] * vectors(x, q, m)).sum(-1)
     score = score * (terms.scale / math.sqrt(q.shape[-1]))
     if terms.act is not None:

@@ -1,4 +1,4 @@
-"""PyTorch's fused attention. All terms but vectors at the values fold into its query, key or additive mask."""
+"""PyTorch's fused attention. All terms except vectors at the values fold into its query, key or additive mask."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ def _cost(call: Call) -> float:
 
 @kernel("sdpa", supports="maps factors bias mask key query scale causal projection", cost=_cost, limits=room)
 def sdpa(q: Tensor, k: Tensor, v: Tensor, terms: Terms, dropout: float = 0.0) -> Tensor:
-    """``scaled_dot_product_attention`` with one additive mask, or without one where no term needs it.
+    """``scaled_dot_product_attention`` with one additive mask, or without one if no term needs it.
 
-    With a projection time and memory are linear in the number of keys. Without gradients, biases that depend on the
-    offset only are a view of one vector. In half precision the mask is of float32 on a CPU; on a GPU, where PyTorch
-    takes that of the queries only, the largest number of each query is subtracted from it before it is rounded.
+    With a projection, time and memory are linear in the number of keys. Without gradients, biases that depend on the
+    offset only are a view of one vector. In half precision the mask is of float32 on a CPU. On a GPU, where PyTorch
+    requires the dtype of the queries, the largest number of each query is subtracted before the mask is rounded.
     """
     diagonals = _diagonals(terms, q, k)
     causal = terms.causal
@@ -44,12 +44,10 @@ def sdpa(q: Tensor, k: Tensor, v: Tensor, terms: Terms, dropout: float = 0.0) ->
     q, k, v, added, masks, scale, alone = folded(q, k, v, terms)
     c, d = q.shape[-1], v.shape[-1]
     if c != d or (c % 8 and q.device.type != "cpu"):
-        # With different widths PyTorch computes all n m weights, and on a GPU also where they are no multiple of 8.
-        wide = -(-max(c, d) // 8) * 8
-        q, k = (
-            functional.pad(x, (0, wide - c)) for x in (q, k)
-        )  # different widths of q and k from a map stay an error
-        v = functional.pad(v, (0, wide - d))
+        # With different widths PyTorch computes all n m weights, and on a GPU also if they are not a multiple of 8.
+        # q and k are padded by the same number: different widths of them, from a map, stay an error.
+        width = -(-max(c, d) // 8) * 8
+        q, k, v = (functional.pad(x, (0, width - own)) for x, own in ((q, c), (k, c), (v, d)))
     fused = partial(functional.scaled_dot_product_attention, dropout_p=dropout, scale=scale)
     if diagonals is not None:
         return _of_offsets(fused, q, k, v, diagonals.contiguous(), causal)[..., :d]
@@ -62,7 +60,7 @@ def sdpa(q: Tensor, k: Tensor, v: Tensor, terms: Terms, dropout: float = 0.0) ->
 def _of_offsets(
     fused: Callable[..., Tensor], q: Tensor, k: Tensor, v: Tensor, diagonals: Tensor, causal: bool
 ) -> Tensor:
-    """Attention with a bias of offsets: row by row from the last query on, it is windows of one vector.
+    """Attention with a bias of offsets: from the last query back, its rows are windows of one vector.
 
     Causal attention goes block by block, over the keys that a block can see.
     """
@@ -81,7 +79,7 @@ def _of_offsets(
 
 
 def _taken(mask: Tensor, q: Tensor) -> Tensor:
-    """A mask in a dtype that the fused kernel takes beside the queries."""
+    """A mask in a dtype that the fused kernel accepts with these queries."""
     if mask.dtype == torch.bool:
         return mask
     if q.device.type == "cpu":

@@ -96,9 +96,9 @@ def _ragged(qkv: Tensor, layout: Layout, terms: list[Terms], dropout: float) -> 
 
 
 def _added(terms: Terms, low: Tensor | None, b: int, n: int) -> tuple[Tensor | None, bool]:
-    """What is added to the scores of a bucket, (b or 1, h or 1, n or 1, n), and whether a number may be -inf.
+    """Bias and padding of a bucket, (b or 1, h or 1, n or 1, n), and whether a number may be -inf.
 
-    It is made once for all layers if they share the only bias.
+    Cached for all layers if they share the only bias.
     """
     if not terms.bias:
         return low, False
@@ -131,7 +131,7 @@ def _padding(layout: Layout) -> list[Tensor | None]:
 )
 def small(q: Tensor, k: Tensor, v: Tensor, terms: Terms, dropout: float = 0.0) -> Tensor:
     """softmax(scale q k^T + bias) v by two batched products; 0 for a query that attends to nothing."""
-    # Among few units a bias of low rank is cheaper than longer heads, which are new tensors of queries and keys.
+    # For few units a bias of low rank is cheaper than longer heads, which copy queries and keys.
     made = tuple(multiplied(factor) for factor in terms.factors)
     given = folded(q, k, v, replace(terms, factors=(), bias=(*terms.bias, *made)))
     (b, h, n, _), d = given.q.shape, given.v.shape[-1]
@@ -146,7 +146,7 @@ def small(q: Tensor, k: Tensor, v: Tensor, terms: Terms, dropout: float = 0.0) -
 
 @dataclass(frozen=True, eq=False)
 class HeadPlaces:
-    """Where the parts of N projected units are stored; a part is the vector of one head.
+    """The places of the parts of N projected units; a part is the vector of one head.
 
     A bucket of b structures, padded to n units each, reads its queries, keys and values as (3, b, h, n) parts, one
     bucket after the other, and writes its output as (b, h, n). All buckets together have P places for units.
@@ -192,7 +192,7 @@ def _by_kind(kinds: int, heads: int, shapes: Sequence[tuple[int, int]]) -> Int[T
 
 @dataclass(frozen=True)
 class _How:
-    """What a call computes besides its tensors.
+    """The settings of a call.
 
     Attributes:
         places: of the parts of units.

@@ -3,12 +3,10 @@
 A tile is a block of queries of a few heads of one structure, or of all of several small structures, with all keys that
 these queries can see. Its scores fit into the processor's cache, where several passes over them are cheap.
 
-Shapes: g structures, w heads, c queries, u keys of a tile; d width of a head; r rows that a structure uses.
-
-Shapes: g structures, w heads, c queries, u keys of a tile; d width of a head; r rows that a structure uses.
-
-Scores are computed tile by tile, forward and again backward, so that no tensor (b, h, n, m) is kept. PyTorch's fused
+Scores are computed tile by tile, forward and again backward, and no tensor (b, h, n, m) is stored. PyTorch's fused
 kernel would read a bias from such a tensor, and is not used at all if the bias needs a gradient.
+
+Shapes: g structures, w heads, c queries, u keys of a tile; d width of a head; r rows that a structure uses.
 """
 
 from __future__ import annotations
@@ -24,7 +22,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from structpe.attention.attend import Call, kernel
-from structpe.attention.gather import GATHERED, gather_scalars, mixed, without_lists
+from structpe.attention.gather import GATHERED, gather_scalars, may_forbid, mixed, without_lists
 from structpe.dropout import noise
 from structpe.terms import Lookup, Terms, Toeplitz
 
@@ -36,10 +34,10 @@ _MOST_ROWS = 64
 
 @dataclass(frozen=True, eq=False)
 class Tile:
-    """Which scores: structures, heads and queries from..to, and how many keys.
+    """A block of scores: ranges of structures, heads and queries, and a number of keys.
 
     Attributes:
-        structures, heads, queries: first, and index after the last. More than one structure, and then all heads.
+        structures, heads, queries: first, and index after the last. A tile of several structures has all heads.
         keys: u, number of keys, from the first on.
         flat: first and end of the structures and heads among all b h.
         number: of the tile, from 0 on.
@@ -75,7 +73,7 @@ class Tile:
 def tiles(shape: tuple[int, int, int, int], causal: bool, cells: int, queries: int) -> Iterator[Tile]:
     """Cut b structures, h heads, n queries and m keys into tiles; queries without a key are in none.
 
-    Tiles with the same pairs and different heads follow each other, so that an index is read once for all heads.
+    Tiles with the same pairs and different heads follow each other: their index is read once for all heads.
 
     Args:
         shape: b, h, n, m.
@@ -100,7 +98,7 @@ def tiles(shape: tuple[int, int, int, int], causal: bool, cells: int, queries: i
 
 
 class Places:
-    """The index of the pairs of a tile in int64, as ``gather`` needs it; kept until other pairs follow."""
+    """The index of the pairs of a tile in int64, as ``gather`` needs it; cached while tiles have the same pairs."""
 
     def __init__(self) -> None:
         self._kept: dict[int, tuple[Any, Tensor, Tensor]] = {}
@@ -125,6 +123,7 @@ class Places:
         """out_gwcu = rows_gw[c] at the index of the pair; rows are (g or 1, w or 1, r), or (..., c, r) by query."""
         if not isinstance(index, Toeplitz) or index.shape[0] > 1:
             return pick(rows, self.of(tile, index), out)
+        # One value per diagonal, picked into a matrix whose rows are shifted views: cheaper than one index per pair.
         at, first, last = self._runs(tile, index)
         g, w, c, u = out.shape
         rows = rows.expand(g, w, -1)[:, :, None] if rows.ndim == 3 else rows
@@ -153,18 +152,18 @@ class Places:
         return sums if by_query else sums.squeeze(2)
 
     def _runs(self, tile: Tile, index: Toeplitz) -> tuple[Tensor, int, int]:
-        """(c + u - 1,) the diagonals of a tile; where those equal to the first end, and those equal to the last begin.
+        """(c + u - 1,) the diagonals of a tile; the end of the run equal to the first, the start of that of the last.
 
-        Clipped offsets begin and end with many equal ones, which are read and summed at once.
+        Clipped offsets begin and end with long runs of equal values, which are read and summed at once.
         """
         at = index.block(*tile.queries, tile.keys).diagonals[0].long()
-        if at.device.type != "cpu":  # to look would synchronise
+        if at.device.type != "cpu":  # looking for runs would synchronise
             return at, 0, len(at)
         changes = (at[1:] != at[:-1]).nonzero()
         return (at, int(changes[0]) + 1, int(changes[-1]) + 1) if len(changes) else (at, len(at), len(at))
 
     def _memory(self, name: str, shape: tuple[int, ...], like: Tensor, zero: bool = False) -> Tensor:
-        """The same memory for each tile of a shape; zeros are written once, as all tiles write the same places."""
+        """The same memory for each tile of a shape; zeros are written once, since all tiles write the same places."""
         found = self._buffers.get(name)
         if found is None or found.shape != shape:
             found = self._buffers[name] = like.new_zeros(shape) if zero else like.new_empty(shape)
@@ -172,7 +171,7 @@ class Places:
 
 
 def _diagonals(wide: Tensor, u: int) -> Tensor:
-    """(g, w, c, u) a view of (g, w, c, c + u - 1), each row shifted by one, so that diagonals are columns."""
+    """(g, w, c, u) a view of (g, w, c, c + u - 1), each row shifted by one: columns of the latter are its diagonals."""
     g, w, c, width = wide.shape
     return wide.as_strided((g, w, c, u), (*wide.stride()[:2], width - 1, 1), c - 1)
 
@@ -206,7 +205,7 @@ class Quantity:
 
     @property
     def pairs(self) -> tuple[int, int]:
-        """Equal for lookups of the same pairs and with as many rows, which can be added before they are gathered."""
+        """Equal for lookups with the same pairs and number of rows, which can be added before they are gathered."""
         return id(self.index), self.x.shape[2]
 
     def rows(self, tile: Tile) -> Tensor:
@@ -214,14 +213,14 @@ class Quantity:
         return tile.of(self.x)
 
     def add(self, tile: Tile, grad: Tensor, *axes: tuple[int, int]) -> None:
-        """Add to the gradient of the part that :meth:`Tile.of` gives; sizes of 1 are summed."""
+        """Add to the gradient of the part that :meth:`Tile.of` returns; axes of size 1 are summed."""
         if self.grad is not None:
             part = tile.of(self.grad, *axes)
             part.add_(grad.sum_to_size(part.shape))
 
 
 def by_index(several: list[Quantity]) -> list[list[Quantity]]:
-    """Group quantities of the same pairs: those whose rows can be added before they are gathered."""
+    """Group quantities of the same pairs, whose rows can be added before they are gathered."""
     groups: dict[tuple[int, int], list[Quantity]] = {}
     for each in several:
         groups.setdefault(each.pairs, []).append(each)
@@ -242,7 +241,7 @@ def pick(rows: Tensor, places: Tensor, out: Tensor) -> Tensor:
 def sum_by_row(x: Tensor, places: Tensor, rows: int, by_query: bool) -> Tensor:
     """The sums of x (g, w, c, u) over the pairs of each row: (g, w, r), or (g, w, c, r) for each query.
 
-    The order of the sums is fixed: on a GPU, where ``scatter_add`` has none, they are matrix products.
+    The order of the sums is fixed: on a GPU, where that of ``scatter_add`` varies, they are matrix products.
     """
     g, w, c, u = x.shape
     if x.device.type != "cpu":
@@ -263,15 +262,15 @@ def sum_by_product(x: Tensor, places: Tensor, rows: int, by_query: bool) -> Tens
 
 
 CELLS = {"cpu": 1 << 18}
-"""Scores of a tile, whose buffers then fit into the caches of a processor. On other devices 2^24."""
+"""The largest number of scores of a tile, whose buffers then fit into the caches of a processor. 2^24 elsewhere."""
 
 QUERIES = 256
-"""Queries of a tile, at most."""
+"""The largest number of queries of a tile."""
 
 
 @dataclass
 class Plan:
-    """What a call computes besides its tensors.
+    """The settings of a call.
 
     Attributes:
         kinds: per tensor its field of ``Terms``, and the index of a lookup.
@@ -299,7 +298,7 @@ class _Scored:
     Attributes:
         q, k: (g w, c, d) and (g w, u, d) its queries and keys.
         weights: (g, w, c, u) after the softmax, before dropout.
-        noise: what dropout multiplies them by; None without.
+        noise: factors of dropout; None without dropout.
         raw: scores before act and gate; None if there is neither.
         gates: (g, w, c, u) each.
     """
@@ -329,7 +328,7 @@ class Work:
             self.of["bias tensor" if is_tensor else each.field].append(each)
         self.bent = plan.act is not None or bool(self.of["gate"])
         biases = self.of["bias"] + self.of["bias tensor"]
-        self.may_forbid = bool(plan.masks) or plan.causal or any(_infinite(each.x) for each in biases)
+        self.may_forbid = bool(plan.masks) or plan.causal or any(may_forbid(each.x) for each in biases)
         self.buffers: dict[str, Tensor] = {}
         self.places = Places()
 
@@ -359,14 +358,14 @@ class Work:
         out.copy_(mixed)
 
     def keep_sums(self) -> list[Tensor]:
-        """Have :meth:`mix` keep the sums of weights by row that the gradient reads, (b h, n, r), if r is at most d."""
+        """Let :meth:`mix` store the sums of weights by row for the gradient, (b h, n, r), if r is at most d."""
         for x in self.of["value"]:
             if x.x.shape[2] <= self.v.shape[2]:
                 x.sums = self.v.new_zeros(*self.q.shape[:2], x.x.shape[2])
         return [x.sums for x in self.of["value"] if x.sums is not None]
 
     def read_sums(self, kept: list[Tensor]) -> None:
-        """Give :meth:`back` what :meth:`keep_sums` returned."""
+        """Give :meth:`back` the sums that :meth:`keep_sums` returned."""
         small = [x for x in self.of["value"] if x.x.shape[2] <= self.v.shape[2]]
         for x, sums in zip(small, kept, strict=True):
             x.sums = sums
@@ -387,12 +386,13 @@ class Work:
         self.forbid(tile, s)
         self.softmax(s)
         if self.plan.dropout:
+            # A seed per tile, so the backward pass draws the same noise instead of storing it.
             generator = torch.Generator(s.device).manual_seed(self.plan.seed + tile.number)
             scored.noise = noise(s, self.plan.dropout, generator)
         return scored
 
     def bend(self, tile: Tile, scored: _Scored, s: Tensor) -> None:
-        """Write gate act(score) + biases, and keep what its gradient needs."""
+        """Write gate act(score) + biases, and store the parts that its gradient needs."""
         scored.raw = raw = self.buffer("raw", tile)
         self.products(tile, scored, raw, self.of["key"])
         s.copy_(raw if self.plan.act is None else self.plan.act(raw))
@@ -408,7 +408,7 @@ class Work:
             s.add_(self.gathered(tile, scored, group, self.buffer("more", tile)))
 
     def products(self, tile: Tile, scored: _Scored, s: Tensor, gathered: list[Quantity]) -> None:
-        """Write what queries and keys have with each other and with vectors of pairs, and biases."""
+        """Write the products of queries and keys with each other and with vectors of pairs, and biases."""
         groups, k, scale = by_index(gathered), scored.k, self.plan.scale
         for i, group in enumerate(groups):
             each = self.gathered(tile, scored, group, self.buffer("more", tile) if i else s)
@@ -442,7 +442,7 @@ class Work:
         return products.view(*tile.shape[:3], -1)
 
     def with_keys(self, bias: Quantity) -> bool:
-        """Whether a bias is gathered together with vectors at keys of the same pairs, and its gradient summed so."""
+        """Whether a bias is gathered, and its gradient summed, together with vectors at keys of the same pairs."""
         return not self.bent and any(bias.pairs == x.pairs for x in self.of["key"])
 
     def of_pairs(self, tile: Tile, x: Quantity) -> Tensor:
@@ -582,11 +582,6 @@ def _factor(tile: Tile, left: Quantity, right: Quantity) -> tuple[Tensor, Tensor
     return of_left.expand(-1, -1, c, -1), of_right.expand(-1, -1, u, -1)
 
 
-def _infinite(x: Tensor) -> bool:
-    """Whether a bias may be -inf; True if checking would synchronise with a GPU."""
-    return x.device.type != "cpu" or (x.numel() > 0 and bool(x.detach().amin() == -math.inf))
-
-
 def _add_product(out: Tensor, a: Tensor, b: Tensor, alpha: float = 1.0, beta: float = 1.0) -> None:
     """Out = beta out + alpha a @ b, in place. Each is (g w, ...), or (g, w, ...) and contiguous."""
     out, a, b = (x.flatten(0, 1) if x.ndim == 4 else x for x in (out, a, b))
@@ -604,7 +599,7 @@ def _limits(call: Call) -> str | None:
 def _cost(call: Call) -> float:
     b, h, _, m, d = call.shape
     by_row = 300.0 if "product" in call.used else 0.0  # a product of matrices for each row
-    by_row += 0.5 * d * call.rows / max(m, 1)  # each query meets each row
+    by_row += 0.5 * d * call.rows / max(m, 1)  # a product of each query and each row
     fixed = 380_000 + 2_000 * b * h
     return call.time(fixed, 6.5 + by_row, 0.24, gathered=(300_000, 3.0), gpu=(1e7, 0.2, 0.05))
 

@@ -102,7 +102,7 @@ class CSRAdjacency:
         return self.degrees if self.whole is None else self.whole
 
     def moved(self, move: Callable[[Tensor], Tensor]) -> CSRAdjacency:
-        """A copy whose tensors are what ``move`` makes of these."""
+        """A copy with ``move`` applied to all tensors."""
         values = (getattr(self, each.name) for each in fields(self))
         each: list[Any] = [None if value is None else move(value) for value in values]
         return CSRAdjacency(*each)

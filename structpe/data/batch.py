@@ -1,9 +1,8 @@
 """A batch: the units of several structures one after the other, with their adjacency, positions and targets.
 
-Attention over a graph of n units has n^2 cells. Padding all graphs of a batch to the largest wastes many of them:
-molecules then take 2.3 times the cells that they need. But each bucket has a fixed cost.
-
-Text generation and prediction share it. Units are not padded; attention pads them by the layout of the batch.
+Text generation and prediction share it. Units are not padded; attention pads them by the layout of the batch, in
+buckets of graphs of similar size. Attention over a graph of n units has n^2 cells. Padding all graphs of a batch to the
+largest wastes many of them: molecules then take 2.3 times the cells that they need. But each bucket has a fixed cost.
 """
 
 from __future__ import annotations
@@ -215,7 +214,7 @@ class Batch:
     def to(self, device: torch.device | str) -> Batch:
         """A copy on another device, or the batch itself if it is there already.
 
-        It is made once: where all steps of a training have the same graph, the graph and what is computed from its
+        The copy is cached: if all steps of a training have the same graph, the graph and everything computed from its
         edges stay on the GPU.
         """
         where = torch.empty(0, device=device).device  # with the number of the GPU
@@ -230,7 +229,7 @@ class Batch:
         return self._moved(torch.Tensor.pin_memory)
 
     def _moved(self, move: Callable[[Tensor], Tensor]) -> Batch:
-        """A copy whose tensors are what ``move`` makes of these."""
+        """A copy with ``move`` applied to all tensors."""
         moved = {name: _each(getattr(self, name), move) for name in _FIELDS}
         if self.position_layout is self.layout:
             moved["position_layout"] = moved["layout"]
@@ -324,5 +323,5 @@ def _each(value: Any, move: Callable[[Tensor], Tensor]) -> Any:
 
 
 def _to(x: Tensor, device: torch.device) -> Tensor:
-    # To a GPU the host need not wait, as what is computed there comes later; back from it, it must.
+    # The host need not wait for a copy to a GPU, which computes later in the same order; a copy back is needed at once.
     return x.to(device, non_blocking=device.type == "cuda")

@@ -1,4 +1,4 @@
-"""BPE dropout: a word is split otherwise each time (Provilkov et al. 2020)."""
+"""BPE dropout: a word is split in a different way each time (Provilkov et al. 2020)."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ E = TypeVar("E")
 
 
 class Drawn(ABC, Generic[E]):
-    """Examples that differ from epoch to epoch. What they are follows from the epoch and their numbers alone.
+    """Examples that differ from epoch to epoch, and depend only on the epoch and their numbers.
 
-    So a training that goes on after an interruption meets the examples that it would have met without, whatever the
-    number of devices, or of processes that make batches ready.
+    So a training that resumes after an interruption sees the same examples as without it, for any number of devices and
+    of processes that prepare batches.
     """
 
     @abstractmethod
     def __len__(self) -> int:
-        """How many there are, in every epoch."""
+        """Number of examples in every epoch."""
 
     @abstractmethod
     def of(self, epoch: int, numbers: Sequence[int]) -> Sequence[E]:
@@ -48,7 +48,7 @@ def of_epoch(examples: Sequence[E] | Drawn[E], epoch: int, numbers: Sequence[int
 
 
 _KEPT = 1 << 16
-"""Texts whose words are kept, at most."""
+"""The largest number of texts whose words are cached."""
 
 
 class Unit(NamedTuple):
@@ -66,7 +66,7 @@ class Merges:
     remains is the last. (Provilkov et al. 2020, algorithm 1.) p = 0 gives the tokenizer's own split, p = 1 the bytes.
 
     The library ``tokenizers`` draws from the same distribution (``BPE(dropout=p)``), but its random numbers cannot be
-    seeded, so that a training could not be repeated; hence this class.
+    seeded, and a training could not be repeated.
 
     Args:
         tokenizer: of :func:`structpe.data.prepare.train_vocabulary`. Units that were added to it stay whole.
@@ -87,7 +87,7 @@ class Merges:
 
         Args:
             text: normalised and cut into words by the tokenizer.
-            random: of it numbers are drawn.
+            random: random generator.
         """
         found: list[Unit] = []
         for word in self._words(text):
@@ -98,7 +98,7 @@ class Merges:
         return found
 
     def _words(self, text: str) -> list[str | list[Unit]]:
-        """The words of a text; one that stays whole is its unit. Kept, as each epoch asks for the same texts."""
+        """The words of a text; one that stays whole is its unit. Cached, since each epoch has the same texts."""
         if text not in self._cut:
             if len(self._cut) >= _KEPT:
                 self._cut.clear()
@@ -119,7 +119,10 @@ class Merges:
         return parts
 
     def _merged(self, ranks: Sequence[int], random: Random) -> int | None:
-        """Where a pair is merged in a round; None if nowhere. ``ranks`` are those of each pair of neighbours."""
+        """The place where a round merges a pair; None if it merges none. ``ranks`` has a rank per pair of neighbours.
+
+        If the first pair is kept, as is likely, no other needs to be drawn.
+        """
         first = min(ranks, default=self._never)
         if first == self._never:
             return None
@@ -130,14 +133,14 @@ class Merges:
 
 
 class Resplit(Drawn[Example]):
-    """Training examples whose graphs and texts are split otherwise in each epoch.
+    """Training examples whose graphs and texts are split in a different way in each epoch.
 
-    A split follows from the seed, the epoch and the number of the example. One of more units than
-    ``prepare.longest_source`` or ``prepare.longest_target`` is not taken; the tokenizer's own is.
+    A split depends on the seed, the epoch and the number of the example. If it has more units than
+    ``prepare.longest_source`` or ``prepare.longest_target``, the tokenizer's own split is used.
 
     Args:
         examples: in the tokenizer's own split, with texts.
-        preparer: which has made them; its configuration has p.
+        preparer: the one that made them; its configuration has p.
         encodings: those of the position models.
         seed: of the splits.
     """

@@ -1,4 +1,4 @@
-"""A data set in parts that are encoded one at a time: the shards of a store, and what is given to one process."""
+"""A data set in parts that are encoded one at a time: the shards of a store, and the tasks of processes."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from structpe.system.workers import in_order, workers
 __all__ = ["columns", "parts"]
 
 STRUCTURES = 1000
-"""Structures of a part,"""
+"""The largest number of structures of a part."""
 PAIRS = 1 << 24
-"""or fewer, where they have this many pairs of units: what bounds the memory."""
+"""A part ends earlier if its structures have so many pairs of units, which bounds the memory."""
 
 
 def parts(structures: Iterable[Structure]) -> Iterator[list[Structure]]:
@@ -35,7 +35,7 @@ def columns(structures: Sequence[Structure], encodings: Sequence[Asked], jobs: i
     """Encode structures, part by part.
 
     Args:
-        structures: of none there is no column.
+        structures: if there are none, the result is empty.
         encodings: in any form; fitted, if they need to be.
         jobs: processes that encode; the columns do not depend on their number.
 

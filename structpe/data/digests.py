@@ -1,4 +1,4 @@
-"""Digests of training data, so that a run resumes only with the data that it began with."""
+"""Digests of training data: a run resumes only with the data that it began with."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ PARTS: Mapping[str, Callable[[Structure], Any]] = {
 
 
 def structures(what: str, each: Sequence[Structure]) -> dict[str, str]:
-    """Digests of all parts of structures but their names.
+    """Digests of all parts of structures except their names.
 
     Args:
-        what: what the structures are, such as ``training graphs``.
+        what: name of the structures, such as ``training graphs``.
         each: the structures, in training order.
     """
     return {f"{part} of the {what}": digest(look(s) for s in each) for part, look in PARTS.items()}
@@ -59,7 +59,7 @@ def refuse_changed(began: Content, now: Content) -> None:
 
 
 def _feed(value: Any, into: Callable[[bytes], object]) -> None:
-    """Feed a value. Its type and length come first, so that different values give different bytes."""
+    """Feed a value, its type and length first: otherwise different values could give the same bytes."""
     if isinstance(value, np.ndarray):
         if value.dtype.hasobject:
             return _feed(["objects", value.shape, *value.ravel().tolist()], into)

@@ -69,7 +69,7 @@ class Numbers:
 
 
 Features: TypeAlias = Categories | Numbers | None
-"""None means that there are no features: all nodes, or edges, look alike."""
+"""None means that there are no features: all nodes, or edges, are alike."""
 
 
 def _check_columns(columns: int, values: NDArray[np.generic], what: str) -> None:

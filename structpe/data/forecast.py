@@ -17,7 +17,7 @@ _SAMPLE = 200
 
 @dataclass(frozen=True)
 class Forecast:
-    """What encoding will take.
+    """The cost of encoding.
 
     Attributes:
         seconds: of one process.
@@ -45,8 +45,8 @@ def forecast(
     Args:
         structures: one or more.
         encodings: fitted, if they need to be.
-        times: how many times as many there are as are given.
-        reading: seconds in which the given ones were read.
+        times: size of the whole data set, as a multiple of the given structures.
+        reading: seconds that reading the given structures took.
 
     Raises:
         EncodingError: a structure of the sample lacks what an encoding needs.
@@ -54,7 +54,7 @@ def forecast(
     sample = structures[:: max(1, len(structures) // _SAMPLE)]
     seconds, size = reading * times, 0.0
     for encoding in encodings:
-        encoding.many(sample[:1])  # what is done once per process, such as compilation, does not count
+        encoding.many(sample[:1])  # work that is done once per process, such as compilation, does not count
         began = time.perf_counter()
         column = encoding.many(sample)
         took = time.perf_counter() - began

@@ -1,9 +1,10 @@
-"""Structures that grow node by node, with the positions of their newest node."""
+"""Structures that grow node by node, with the positions of their newest node, for decoders that write graphs."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -25,21 +26,48 @@ from structpe.terms import Lookup
 __all__ = ["Growing", "GrowingGraph", "GrowingTree", "Matrix", "clipped", "newest", "unknown_encoding"]
 
 
-class Growing(Protocol):
-    """A structure that grows node by node."""
+class Growing(ABC):
+    """A structure that grows node by node; each node is one unit.
+
+    Args:
+        root: label of the first node.
+
+    Raises:
+        EncodingError: by all methods, if the structure has no such encoding.
+    """
+
+    def __init__(self, root: str = "") -> None:
+        self._nodes = [root]
 
     @property
     def size(self) -> int:
         """n, the number of nodes."""
-        ...
+        return len(self._nodes)
 
+    @property
+    @abstractmethod
+    def structure(self) -> Structure:
+        """The structure so far."""
+
+    @abstractmethod
     def values(self, encoding: Encoding) -> NDArray[Any]:
-        """(n, ...) the values of an encoding of nodes."""
-        ...
+        """(n, ...) the values of an encoding of nodes, of all nodes so far."""
+
+    @abstractmethod
+    def _pairs(self, encoding: Encoding, query: Ids, key: Ids) -> NDArray[Any]:
+        """The values of pairs; one of the two is always the newest node."""
 
     def row(self, encoding: Encoding) -> NDArray[Any]:
         """(n, ...) the values of the pairs whose query is the newest node, for each node as the key."""
-        ...
+        return self._pairs(encoding, np.full(self.size, self.size - 1), np.arange(self.size))
+
+    def column(self, encoding: Encoding) -> NDArray[Any]:
+        """(n, ...) the values of the pairs whose key is the newest node, for each node as the query."""
+        return self._pairs(encoding, np.arange(self.size), np.full(self.size, self.size - 1))
+
+    def step(self, encodings: Iterable[Encoding]) -> Positions:
+        """Positions for a step of a decoder: the newest node is the query, all nodes are the keys."""
+        return newest([self], encodings)
 
 
 def newest(growing: Sequence[Growing], encodings: Iterable[Encoding]) -> Positions:
@@ -71,7 +99,7 @@ def newest(growing: Sequence[Growing], encodings: Iterable[Encoding]) -> Positio
 
 
 class Matrix:
-    """A matrix that grows by doubling, so that adding rows and columns copies each number a few times in all.
+    """A matrix that grows by doubling: however many rows and columns are added, each number is copied a few times only.
 
     Args:
         dtype: of the numbers.
@@ -81,7 +109,7 @@ class Matrix:
         self._numbers: NDArray[Any] = np.zeros((16, 16), dtype=dtype)
 
     def of(self, size: int) -> NDArray[Any]:
-        """(size, size) the first rows and columns, to read and to write; what was never written is 0."""
+        """(size, size) the first rows and columns, to read and to write; 0 where nothing was written."""
         had = self._numbers
         if size > len(had):
             self._numbers = np.zeros((1 << (size - 1).bit_length(),) * 2, dtype=had.dtype)
@@ -100,28 +128,26 @@ def unknown_encoding(encoding: Encoding, structure: str, known: Sequence[type[En
     """The error for an encoding that a growing structure does not have."""
     names = ", ".join(repr(each.name) for each in known)
     kind = "nodes" if known and known[0].arity == 1 else "pairs"
-    return EncodingError(
-        f"encoding {encoding.name!r} is not made node by node for a growing {structure}; of {kind} it has {names}. "
-        f"Encode the whole instead: encoding.one(growing.structure)"
-    )
+    wrong = f"encoding {encoding.name!r} is not made node by node for a growing {structure}; of {kind} it has {names}"
+    return EncodingError(f"{wrong}. Encode the whole instead: encoding.one(growing.structure)")
 
 
 _UNREACHED = np.iinfo(np.int64).max // 4  # the length of a missing path: larger than any, and two can be added
 _OF_NODES, _OF_PAIRS = (Order, Depth), (Distance, UndirectedDistance)
 
 
-class GrowingGraph:
+class GrowingGraph(Growing):
     """A graph to which nodes are added one by one, with edges from and to earlier nodes; node 0 is the root.
 
     All distances are exact in the graph so far. With k edges to earlier nodes, the row and the column of a new node
     take O(kn) time: each path to it passes one of its neighbours, whose distances are known. A new node may also bring
     *earlier* nodes nearer to one another, if paths lead through it; the distances of earlier pairs are then updated in
     O(n^2), and :attr:`nearer` lists the pairs. A decoder with a cache has read earlier units at their former distances:
-    its steps are the full computation only where no pair is listed, as in a tree, or if each unit is meant to have the
+    its steps equal the full computation only if no pair is listed, as in a tree, or if each unit is meant to have the
     distances of the graph at the time when it was written.
 
-    Encodings of nodes: ``order`` (of addition), ``depth``. Of pairs: ``distance``, ``undirected-distance``. Each node
-    is one unit. Label paths and positions of trees are those of :class:`structpe.data.growing.GrowingTree`.
+    Encodings of nodes: ``order`` (of addition), ``depth``. Of pairs: ``distance``, ``undirected-distance``. For label
+    paths and positions of trees see :class:`GrowingTree`.
 
     Args:
         root: label of the first node.
@@ -133,19 +159,14 @@ class GrowingGraph:
     """
 
     def __init__(self, root: str = "", directed: bool = True) -> None:
-        self._nodes, self._directed = [root], directed
+        super().__init__(root)
+        self._directed = directed
         self._edges, self._relations = list[tuple[int, int]](), list[str]()
         self._along, self._apart = Matrix(np.int64), Matrix(np.int64)
         self.nearer: Ids = np.zeros((0, 2), dtype=np.int64)
 
     @property
-    def size(self) -> int:
-        """n, the number of nodes."""
-        return len(self._nodes)
-
-    @property
     def structure(self) -> Structure:
-        """The graph so far."""
         edges = np.array(self._edges, dtype=np.int64).reshape(-1, 2)
         order = np.arange(self.size)
         return Structure(tuple(self._nodes), edges, tuple(self._relations), self._directed, order=order, root=0)
@@ -179,7 +200,7 @@ class GrowingGraph:
         return new
 
     def values(self, encoding: Encoding) -> NDArray[Any]:
-        """(n,) the values of an encoding of nodes, of all nodes in the graph so far.
+        """(n,) the values of an encoding of nodes, of all nodes so far.
 
         Raises:
             EncodingError: the graph has no such encoding, or no path leads from the root to a node.
@@ -194,39 +215,12 @@ class GrowingGraph:
         found: Ids = depth.copy()
         return found
 
-    def row(self, encoding: Encoding) -> NDArray[Any]:
-        """(n,) the values of the pairs whose query is the newest node, for each node as the key.
-
-        Raises:
-            EncodingError: the graph has no such encoding.
-        """
-        new = self.size - 1
-        return self._pairs(encoding, (new, slice(None)), (slice(None), new))
-
-    def column(self, encoding: Encoding) -> NDArray[Any]:
-        """(n,) the values of the pairs whose key is the newest node, for each node as the query.
-
-        Raises:
-            EncodingError: the graph has no such encoding.
-        """
-        new = self.size - 1
-        return self._pairs(encoding, (slice(None), new), (new, slice(None)))
-
-    def step(self, encodings: Iterable[Encoding]) -> Positions:
-        """Positions for a step of a decoder: the newest node is the query, all nodes are the keys.
-
-        Raises:
-            EncodingError: the graph has no such encoding.
-        """
-        return newest([self], encodings)
-
-    def _pairs(self, encoding: Encoding, there: Any, back: Any) -> Ids:
-        """The values of pairs, and of the same pairs in the other direction."""
+    def _pairs(self, encoding: Encoding, query: Ids, key: Ids) -> Ids:
         if not isinstance(encoding, Distance | UndirectedDistance):
             raise unknown_encoding(encoding, "graph", _OF_PAIRS)
         signed = isinstance(encoding, Distance) and self._directed
         lengths = (self._along if signed else self._apart).of(self.size)
-        to, fro = lengths[there], lengths[back]
+        to, fro = lengths[query, key], lengths[key, query]
         found = np.where(np.minimum(to, fro) == _UNREACHED, UNREACHABLE, np.where(to <= fro, to, -fro))
         return clipped(found, encoding.max_distance)
 
@@ -246,22 +240,20 @@ def _grown(matrix: Matrix, new: int, sources: Sequence[int], targets: Sequence[i
     return np.argwhere(nearer)
 
 
-class GrowingTree:
+class GrowingTree(Growing):
     """A rooted tree to which nodes are added one by one, each below any earlier node, as when a decoder writes it.
 
-    The reading order is the order of addition, so that a new node is the last child of its parent, and no value of
-    earlier nodes changes: the row of a node when it was added is its row in the whole tree, up to itself. For n nodes a
-    step takes O(n) time, with label paths of up to L steps O(nL); all nodes take O(n^2) memory.
+    The reading order is the order of addition. A new node is thus the last child of its parent, and no value of earlier
+    nodes changes: the row of a node when it was added is its row in the whole tree, up to itself. For n nodes a step
+    takes O(n) time, with label paths of up to L steps O(nL); all nodes take O(n^2) memory.
 
     Encodings of nodes: ``order``, ``depth``, ``branch-path`` (tree position encoding). Of pairs: ``distance``,
-    ``undirected-distance``, ``spr-relative``, ``label-path`` with one path. Each node is one unit.
-
-    Args:
-        root: label of the root.
+    ``undirected-distance``, ``spr-relative``, ``label-path`` with one path.
     """
 
     def __init__(self, root: str = "") -> None:
-        self._nodes, self._relations = [root], [""]
+        super().__init__(root)
+        self._relations = [""]
         self._parent, self._depth = [-1], [0]
         self._branch, self._before, self._children = [0], [-1], [list[int]()]
         self._above, self._apart = Matrix(np.bool_), Matrix(np.int64)
@@ -271,13 +263,7 @@ class GrowingTree:
         self._named: dict[Encoding, int] = {}
 
     @property
-    def size(self) -> int:
-        """n, the number of nodes."""
-        return len(self._nodes)
-
-    @property
     def structure(self) -> Structure:
-        """The tree so far."""
         edges = np.column_stack([self._parent[1:], np.arange(1, self.size)]).astype(np.int64)
         return Structure(tuple(self._nodes), edges, tuple(self._relations[1:]), order=np.arange(self.size), root=0)
 
@@ -303,8 +289,8 @@ class GrowingTree:
         self._before.append(siblings[-1] if siblings else -1)
         siblings.append(new)
         self._children.append([])
-        for values, value in ((self._nodes, node), (self._relations, relation)):
-            values.append(value)
+        self._nodes.append(node)
+        self._relations.append(relation)
         self._parent.append(parent)
         self._depth.append(self._depth[parent] + 1)
         return new
@@ -325,32 +311,7 @@ class GrowingTree:
         rows += [self._branches(encoding, node) for node in range(len(rows), self.size)]
         return np.stack(rows)
 
-    def row(self, encoding: Encoding) -> NDArray[Any]:
-        """(n, ...) the values of the pairs whose query is the newest node, for each node as the key.
-
-        Raises:
-            EncodingError: the tree has no such encoding.
-        """
-        return self._pairs(encoding, np.full(self.size, self.size - 1), np.arange(self.size))
-
-    def column(self, encoding: Encoding) -> NDArray[Any]:
-        """(n, ...) the values of the pairs whose key is the newest node, for each node as the query.
-
-        Raises:
-            EncodingError: the tree has no such encoding.
-        """
-        return self._pairs(encoding, np.arange(self.size), np.full(self.size, self.size - 1))
-
-    def step(self, encodings: Iterable[Encoding]) -> Positions:
-        """Positions for a step of a decoder: the newest node is the query, all nodes are the keys.
-
-        Raises:
-            EncodingError: the tree has no such encoding.
-        """
-        return newest([self], encodings)
-
     def _pairs(self, encoding: Encoding, query: Ids, key: Ids) -> NDArray[Any]:
-        """The values of pairs; one of the two is always the newest node."""
         apart, depth = self._apart.of(self.size)[query, key], np.array(self._depth)
         above = self._above.of(self.size)
         if isinstance(encoding, UndirectedDistance):
@@ -373,11 +334,9 @@ class GrowingTree:
                 break
             branch = self._branch[node] if not encoding.binary else int(self._before[node] >= 0)
             if branch >= encoding.width:
-                raise encoding.error(
-                    self.structure,
-                    f"node {self._parent[node]} has {branch + 1} children, the width is {encoding.width}; give a width "
-                    f"of {branch + 1} or more, or binary=True, which converts any tree to width 2",
-                )
+                wrong = f"node {self._parent[node]} has {branch + 1} children, the width is {encoding.width}"
+                remedy = f"give a width of {branch + 1} or more, or binary=True, which converts any tree to width 2"
+                raise encoding.error(self.structure, f"{wrong}; {remedy}")
             path[step * encoding.width + branch] = 1.0
             node = self._before[node] if encoding.binary and branch else self._parent[node]
         return path
@@ -385,11 +344,9 @@ class GrowingTree:
     def _label_paths(self, encoding: LabelPath, query: Ids, key: Ids, up: Ids) -> Ids:
         """(n, L) symbols of the steps: ``up`` from the query to the lowest common ancestor, then down to the key."""
         if encoding.paths != 1 or not (encoding.labels or self.size == 1):
-            raise encoding.error(
-                self.structure,
-                f"a growing tree has one path of known labels for each pair; paths is {encoding.paths}, and "
-                f"{len(encoding.labels)} labels are known. Give paths=1, and fit the encoding first",
-            )
+            given = f"paths is {encoding.paths}, and {len(encoding.labels)} labels are known"
+            wrong = f"a growing tree has one path of known labels for each pair; {given}"
+            raise encoding.error(self.structure, f"{wrong}. Give paths=1, and fit the encoding first")
         down_of, depth = self._steps_down(encoding), np.array(self._depth)
         meet = depth[query] - up
         length = up + depth[key] - meet
@@ -407,7 +364,7 @@ class GrowingTree:
         return symbols
 
     def _steps_down(self, encoding: LabelPath) -> Ids:
-        """(n, n) symbols of the steps from the root to each node; kept, so that a new node costs one row."""
+        """(n, n) symbols of the steps from the root to each node; kept, since a new node then costs one row."""
         matrix = self._down.setdefault(encoding, Matrix(np.int64))
         done = self._named.get(encoding, 1)
         down_of = matrix.of(self.size)

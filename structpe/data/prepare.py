@@ -17,11 +17,11 @@ from structpe.data.batch import Batch, Grouping, collate
 from structpe.data.batch import Example as GraphExample
 from structpe.data.chunks import columns
 from structpe.encodings.base import Encoded, Encoding
-from structpe.errors import ConfigError, MissingExtra, StoreError, StructureError, undamaged
+from structpe.errors import ConfigError, StoreError, StructureError, needing, undamaged
 from structpe.formats import Item
 from structpe.plain.bounds import UNITS, VOCABULARY, bounded
 from structpe.structure import Structure
-from structpe.system.files import atomic_write
+from structpe.system.files import atomic_text, atomic_write
 from structpe.transforms.nodes import levi
 from structpe.transforms.texts import linearise, with_readable_labels
 from structpe.transforms.units import split
@@ -63,10 +63,8 @@ def train_vocabulary(texts: Iterable[str], relations: Sequence[str], size: int, 
     Raises:
         MissingExtra: ``tokenizers`` is not installed.
     """
-    try:
+    with needing("tokenizers", "text"):
         from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
-    except ImportError as missing:
-        raise MissingExtra("tokenizers", "text") from missing
     tokenizer = Tokenizer(models.BPE(unk_token=UNKNOWN))
     tokenizer.normalizer = normalizers.Sequence([normalizers.NFC(), *([normalizers.Lowercase()] if lowercase else [])])
     # A space before each label and text: a word is then the same unit at the start and inside.
@@ -166,7 +164,7 @@ class Example:
 
 
 class Preparer:
-    """What training and use must share: the form of the graph, the vocabulary, the numbers of edge labels.
+    """The preparation that training and use share: form of the graph, vocabulary, numbers of edge labels.
 
     Args:
         config: the form.
@@ -236,11 +234,11 @@ class Preparer:
         return self.whole(self.tokenizer.encode(text).ids)
 
     def whole(self, ids: Sequence[int]) -> NDArray[np.int64]:
-        """(m,) ids from <s> to </s> of those of a text."""
+        """(m,) the ids of a text between <s> and </s>."""
         return np.array([self.first, *ids, self.last])
 
     def graph(self, structure: Structure, ids: NDArray[np.int64], encoded: Mapping[Encoding, Encoded]) -> GraphExample:
-        """A structure that is split into units of these ids as an example, without a target."""
+        """The example of a structure that is split into units with these ids, without a target."""
         edges, types = self.edge_types.messages(structure)
         return GraphExample(ids, edges, types, encoded, None, len(ids))
 
@@ -256,8 +254,7 @@ class Preparer:
         """Write ``tokenizer.json`` and ``prepare.json``."""
         atomic_write(folder / "tokenizer.json", lambda hidden: self.tokenizer.save(str(hidden)))
         content = {"config": asdict(self.config), "relations": self.edge_types.relations}
-        text = json.dumps(content, indent=2, ensure_ascii=False)
-        atomic_write(folder / "prepare.json", lambda hidden: hidden.write_text(text, encoding="utf-8"))
+        atomic_text(folder / "prepare.json", json.dumps(content, indent=2, ensure_ascii=False))
 
     @classmethod
     def load(cls, folder: Path) -> Preparer:
@@ -280,10 +277,9 @@ class Preparer:
     def _split(self, item: Item) -> tuple[Structure, NDArray[np.int64]]:
         result = split(_form(item.structure, self.config), self.tokenizer)
         if len(result.ids) > self.config.longest_source:
-            raise StructureError(
-                f"the structure has {len(result.ids)} units, longest_source is {self.config.longest_source}; "
-                f"raise prepare.longest_source or leave this item out"
-            ).at(result.structure.name or item.id)
+            wrong = f"the structure has {len(result.ids)} units, longest_source is {self.config.longest_source}"
+            error = StructureError(f"{wrong}; raise prepare.longest_source or leave this item out")
+            raise error.at(result.structure.name or item.id)
         return result.structure, result.ids
 
 

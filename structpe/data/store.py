@@ -5,10 +5,10 @@
     FOLDER/index.json             format, library version; encodings with options and versions; numbers of structures
                                   and shards, checksums of the two tables, and a checksum of all this
     FOLDER/shards.safetensors     where each shard ends, its size and checksum
-    FOLDER/digests.safetensors    which structure has which digest
-    FOLDER/00000.safetensors      a thousand structures or so; see :mod:`structpe.data.store_index`
+    FOLDER/digests.safetensors    the structure of each digest
+    FOLDER/00000.safetensors      about a thousand structures; see :mod:`structpe.data.store_index`
 
-All but the first are mapped: what a process holds in memory does not grow with the number of structures. A store is
+All but the first are mapped, so the memory of a process does not grow with the number of structures. A store is
 written to FOLDER.tmp by one process at a time, and renamed when it is complete and on the disk. A new run reuses the
 shards of an interrupted one if they are undamaged and structures, encodings and library are the same.
 """
@@ -18,12 +18,13 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from abc import abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 import numpy as np
 
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
     from structpe.positions import Positions
 
 __all__ = ["FORMAT", "Names", "Store", "Values", "digests", "fingerprint", "key", "load", "write"]
+
+T = TypeVar("T")
 
 FORMAT = 5
 """Version of the layout. Stores of another version are refused."""
@@ -110,7 +113,7 @@ class Store:
         return Values(self, encoding)
 
     def find(self, structure: Structure) -> int | None:
-        """Which structure of the store is this one, by all but its name; the first of several, None if none is.
+        """The index of this structure in the store, by everything except its name; the first of several, or None.
 
         Raises:
             StoreError: the table of digests has been changed.
@@ -121,15 +124,13 @@ class Store:
                 shard, row = self._find(item)
                 if np.array_equal(shard.shard.digests[row], digest):
                     return item
-        self._digests.check()
+        self._digests.check()  # a damaged table would hide the structure
         return None
 
     def positions(self, items: Sequence[int]) -> Positions:
         """The positions of a batch of structures, padded, as :func:`structpe.positions.batch.encode` computes them."""
         rows = [self[item] for item in items]
-        from structpe.positions.batch import (
-            join,  # PyTorch takes two seconds to import; processes that encode do without
-        )
+        from structpe.positions.batch import join  # PyTorch takes two seconds to import, and encoding does not need it
 
         return join({encoding: [row[encoding] for row in rows] for encoding in self.encodings})
 
@@ -144,7 +145,7 @@ class Store:
             self._check(number)
 
     def _find(self, item: int) -> tuple[_Opened, int]:
-        """The shard of a structure, and its row in that; the shards used last stay mapped."""
+        """The shard of a structure, and its row there; the shards used last stay mapped."""
         if not -len(self) <= item < len(self):
             raise IndexError(f"structure {item} of a store of {len(self)}")
         which, row = self._shards.of(item % len(self))
@@ -172,49 +173,49 @@ class Store:
         self._checked[number] = True
 
 
-class Values(Sequence[Encoded]):
-    """One encoding of the structures of a store, each read when it is asked for."""
-
-    __slots__ = ("encoding", "store")
-
-    def __init__(self, store: Store, encoding: Encoding) -> None:
-        self.store, self.encoding = store, encoding
-
-    def __len__(self) -> int:
-        return len(self.store)
-
-    @overload
-    def __getitem__(self, item: int) -> Encoded: ...
-
-    @overload
-    def __getitem__(self, item: slice) -> list[Encoded]: ...
-
-    def __getitem__(self, item: int | slice) -> Encoded | list[Encoded]:
-        if isinstance(item, slice):
-            return [self[i] for i in range(*item.indices(len(self)))]
-        return self.store.value(item, self.encoding)
-
-
-class Names(Sequence[str]):
-    """The names of the structures of a store, each read when it is asked for."""
+class _Each(Sequence[T], Generic[T]):
+    """A value of each structure of a store, read when it is asked for."""
 
     __slots__ = ("store",)
 
     def __init__(self, store: Store) -> None:
         self.store = store
 
+    @abstractmethod
+    def _read(self, item: int) -> T: ...
+
     def __len__(self) -> int:
         return len(self.store)
 
     @overload
-    def __getitem__(self, item: int) -> str: ...
+    def __getitem__(self, item: int) -> T: ...
 
     @overload
-    def __getitem__(self, item: slice) -> list[str]: ...
+    def __getitem__(self, item: slice) -> list[T]: ...
 
-    def __getitem__(self, item: int | slice) -> str | list[str]:
+    def __getitem__(self, item: int | slice) -> T | list[T]:
         if isinstance(item, slice):
-            return [self[i] for i in range(*item.indices(len(self)))]
+            return [self._read(i) for i in range(*item.indices(len(self)))]
+        return self._read(item)
+
+
+class Values(_Each[Encoded]):
+    """One encoding of the structures of a store, each read when it is asked for."""
+
+    __slots__ = ("encoding",)
+
+    def __init__(self, store: Store, encoding: Encoding) -> None:
+        super().__init__(store)
+        self.encoding = encoding
+
+    def _read(self, item: int) -> Encoded:
+        return self.store.value(item, self.encoding)
+
+
+class Names(_Each[str]):
+    """The names of the structures of a store, each read when it is asked for."""
+
+    def _read(self, item: int) -> str:
         return self.store.name(item)
 
 
@@ -246,7 +247,7 @@ def write(
         EncodingError: a structure lacks what an encoding needs. Complete shards are kept for the next run.
         OSError: the disk is full, or the folder above cannot be written to.
     """
-    path, tell = followed(Path(path)), say or _ignore
+    path, tell = followed(Path(path)), say or (lambda message: None)
     made = tuple(dict.fromkeys(as_encodings(encodings, "write")))
     if not Path(os.path.abspath(path)).name:
         raise StoreError("this is the root of all folders; give the name of a new folder").at(path)
@@ -259,12 +260,12 @@ def write(
             raise foreign(_growing(path))
         if path.exists():
             store = _same(path, structures, made, tell)
-            tell(f"{path} is there already, of the same structures and encodings; nothing is encoded")
+            tell(f"{path} exists already, with the same structures and encodings; nothing is encoded")
             return store
         if not made:
             raise StoreError(f"there is no encoding to store in {path}; give one or more of: {', '.join(ENCODINGS)}")
         head = {"format": FORMAT, "library": __version__, "encodings": _described(made)}
-        fill(_growing(path), head, structures, made, progress or _ignore, executor)
+        fill(_growing(path), head, structures, made, progress or (lambda done: None), executor)
         finish(_growing(path), path, work)
     return load(path)
 
@@ -286,10 +287,8 @@ def load(path: str | Path, encodings: Sequence[Asked] | None = None) -> Store:
         stored = {_rebuilt(path, each): number for number, each in enumerate(index["encodings"])}
         asked = tuple(stored) if encodings is None else tuple(dict.fromkeys(as_encodings(encodings, "load")))
         if lacking := [e for e in asked if e not in stored]:
-            raise StoreError(
-                f"{path} was not encoded by {listed(map(repr, lacking))}; it was by: {listed(map(repr, stored))}; "
-                "ask for these, or encode again"
-            )
+            wrong = f"{path} was not encoded by {listed(map(repr, lacking))}; it was by: {listed(map(repr, stored))}"
+            raise StoreError(f"{wrong}; ask for these, or encode again")
         store = Store(path, index, {encoding: stored[encoding] for encoding in asked})
         store._shards.check_sizes(path)
         return store
@@ -349,15 +348,10 @@ def _same(
 
 def _read_index(path: Path) -> dict[str, Any]:
     if not (path / INDEX).is_file():
-        unfinished = _growing(path).exists()
-        raise StoreError(
-            f"there is no store at {path}"
-            + (
-                f", only an unfinished one at {_growing(path)}; run the same command again, it goes on where it stopped"
-                if unfinished
-                else f" (no {INDEX}); give the folder that an encoding run has written"
-            )
-        )
+        if _growing(path).exists():
+            wrong = f"there is no store at {path}, only an unfinished one at {_growing(path)}"
+            raise StoreError(f"{wrong}; run the same command again, it goes on where it stopped")
+        raise StoreError(f"there is no store at {path} (no {INDEX}); give the folder that an encoding run has written")
     return store_index_module.read(path, FORMAT, __version__)
 
 
@@ -369,22 +363,15 @@ def _rebuilt(path: Path, described: dict[str, Any]) -> Encoding:
     try:
         encoding = ENCODINGS[described["name"]](**{k: _tuples(v) for k, v in described["options"].items()})
     except (EncodingError, TypeError) as error:
-        raise StoreError(
-            f"{path} has an encoding that this library does not know, {described}; encode again"
-        ) from error
+        wrong = f"{path} has an encoding that this library does not know, {described}; encode again"
+        raise StoreError(wrong) from error
     if (now := encoding.versions()) != (then := described["versions"]):
         name = next(name for name in {**now, **then} if now.get(name) != then.get(name))
-        raise StoreError(
-            f"{path} was encoded by version {then.get(name)} of the encoding {name!r}, and this library has version "
-            f"{now.get(name)}, which gives other numbers; encode again"
-        )
+        wrong = f"{path} was encoded by version {then.get(name)} of the encoding {name!r}"
+        raise StoreError(f"{wrong}, and version {now.get(name)}, here, gives other numbers; encode again")
     return encoding
 
 
 def _tuples(value: Any) -> Any:
     """Lists of JSON as tuples: the options of an encoding are hashable."""
     return tuple(map(_tuples, value)) if isinstance(value, list) else value
-
-
-def _ignore(message: object) -> None:
-    """Ignore a message."""

@@ -1,4 +1,6 @@
-"""The index of a store: what it holds and where. Its tables are mapped, so that none grows in memory with the store.
+"""The files of a store: its shards, the tables of its index, and the journal of a store that grows.
+
+Arrays are mapped, so memory does not grow with the store. Of a shard:
 
 ::
 
@@ -7,6 +9,8 @@
     digests       (n, 16) the digest of each structure
     names         the names of the structures, one after the other, in UTF-8
     name_ends     (n,) where each name ends
+
+Of the index:
 
 ::
 
@@ -17,7 +21,7 @@
         content     (s, 32) a digest of its structures and their names
     digests.safetensors    of each structure
         keys        (n,) the first eight bytes of its digest as a number, sorted
-        places      (n,) which structure that is
+        places      (n,) its index in the store
 
 A store that grows has a journal instead, with a line for each complete shard.
 """
@@ -97,7 +101,7 @@ def _halved(column: Column) -> Column:
 
 
 def named(names: Sequence[str], digests: Array) -> dict[str, Array]:
-    """The tensors of a shard that tell its structures apart.
+    """The tensors of a shard that identify its structures.
 
     Args:
         names: of the structures.
@@ -109,7 +113,7 @@ def named(names: Sequence[str], digests: Array) -> dict[str, Array]:
 
 
 def mapped(path: Path) -> dict[str, Array]:
-    """The arrays of a safetensors file, by name. Only what is read of them comes into memory, and leaves it again.
+    """The arrays of a safetensors file, by name. Only the parts that are read come into memory.
 
     Raises:
         ValueError: the file is not one.
@@ -183,7 +187,7 @@ class Entry:
 
 
 def ours(growing: Path) -> bool:
-    """Whether there is an unfinished store, an empty folder, or nothing; whatever else is there is left as it is."""
+    """Whether there is an unfinished store, an empty folder, or nothing; anything else must be left as it is."""
     if growing.is_symlink() or (growing.exists() and not growing.is_dir()):
         return False
     names = os.listdir(growing) if growing.exists() else []
@@ -197,11 +201,11 @@ def mark(growing: Path) -> None:
 
 
 class Journal:
-    """What an unfinished store holds: a line is added for each complete shard, whatever the number of those before.
+    """The complete shards of an unfinished store: one line each, so an entry costs the same however many there are.
 
     Args:
         folder: of the unfinished store.
-        head: format, library and encodings; with another head, what is there is not used.
+        head: format, library and encodings; shards with another head are not reused.
     """
 
     def __init__(self, folder: Path, head: dict[str, Any]) -> None:
@@ -212,7 +216,7 @@ class Journal:
         self.left = {entry.file: entry for entry in entries}
 
     def add(self, entry: Entry) -> None:
-        """A shard is complete; it may have been before."""
+        """Enter a complete shard, unless an interrupted run has entered it already."""
         if not self._mine:
             self._file.unlink(missing_ok=True)
             write_index(self._folder, self._head)
@@ -221,7 +225,7 @@ class Journal:
             append_line(self._file, sealed({"shard": asdict(entry)}))
 
     def close(self) -> None:
-        """The store is finished."""
+        """Remove the journal and the mark of a finished store."""
         for file in (self._file, self._folder / MARK):
             file.unlink(missing_ok=True)
 
@@ -235,7 +239,7 @@ def _before(folder: Path) -> dict[str, Any]:
 
 
 def _finished(folder: Path, index: dict[str, Any]) -> list[Entry]:
-    """The shards of a run that was interrupted when it had written all, while the disk did."""
+    """The shards of a run that was interrupted between the complete index and the rename."""
     if "tables" not in index:
         return []
     try:
@@ -269,9 +273,8 @@ def write(folder: Path, head: dict[str, Any], entries: Sequence[Entry]) -> None:
     for entry, end in zip(entries, ends.tolist(), strict=True):
         keys[end - entry.structures : end] = _keys(Shard(folder / entry.file).digests)
     places = np.argsort(keys, kind="stable")
-    save_file(
-        {"keys": keys[places], "places": places.astype(np.min_scalar_type(len(places)), copy=False)}, folder / DIGESTS
-    )
+    narrow = places.astype(np.min_scalar_type(len(places)), copy=False)
+    save_file({"keys": keys[places], "places": narrow}, folder / DIGESTS)
     sums_of_tables = {name: sha256_of(folder / name) for name in (SHARDS, DIGESTS)}
     write_index(folder, {**head, "structures": int(ends[-1]), "shards": len(entries), "tables": sums_of_tables})
 
@@ -295,15 +298,13 @@ def read(folder: Path, form: int, library: str) -> dict[str, Any]:
             raise StoreError(f"{folder} has format {found}, this library reads {form}; remove it, and encode again")
         index = unsealed(text)
         if index["library"] != library:
-            raise StoreError(
-                f"{folder} was encoded by structpe {index['library']}, and this is structpe {library}, whose numbers "
-                "may differ; encode again"
-            )
+            wrong = f"{folder} was encoded by structpe {index['library']}, and this is structpe {library}"
+            raise StoreError(f"{wrong}, whose numbers may differ; encode again")
         return {key: index[key] for key in ("encodings", "structures", "shards", "tables")}
 
 
 class Shards:
-    """Of each shard of a store where it ends, its size and its checksums.
+    """The end, the size and the checksums of each shard of a store.
 
     Args:
         folder: of the store.
@@ -329,7 +330,7 @@ class Shards:
         return len(self.ends)
 
     def entry(self, number: int) -> Entry:
-        """What is known of a shard."""
+        """The entry of a shard."""
         count = int(self.ends[number]) - (int(self.ends[number - 1]) if number else 0)
         sums = {name: each[number].tobytes().hex() for name, each in self._sums.items()}
         return Entry(file_of(number), count, int(self._bytes[number]), **sums)
@@ -349,7 +350,7 @@ class Shards:
 
 
 class Digests:
-    """Which structure has a digest, by binary search in a mapped table.
+    """The structures with a digest, by binary search in a mapped table.
 
     Args:
         folder: of the store.
@@ -374,7 +375,7 @@ class Digests:
         return sorted(self._places[first:last].tolist())
 
     def check(self) -> None:
-        """Compare the table with its checksum, once. Whatever is found proves itself; that nothing is found does not.
+        """Compare the table with its checksum, once. A match can be checked in its shard; only a miss needs this.
 
         Raises:
             StoreError: it has been changed.

@@ -1,4 +1,4 @@
-"""How a store is filled: each shard is written by whoever encodes it, and entered in a journal by one process."""
+"""Fill a store: the worker that encodes a shard writes it, and one process enters it in the journal."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def fill(
     """Fill a folder. Its journal tells of the complete shards, so an interrupted run can be resumed.
 
     Args:
-        growing: the folder, of an interrupted run perhaps.
-        head: what its index says beside the numbers of structures and shards.
+        growing: the folder, maybe of an interrupted run.
+        head: the entries of its index besides the numbers of structures and shards.
         structures: in their order.
         encodings: fitted.
         progress: called after each shard with the number of encoded structures.
@@ -67,7 +67,7 @@ def fill(
         raise StoreError(f"there is no structure to store in {growing.with_suffix('')}")
     kept = {MARK, INDEX, JOURNAL, *(entry.file for entry in entries)}
     for name in {file.name for file in growing.iterdir()} - kept:
-        (growing / name).unlink()  # of an interrupted run, with more structures perhaps
+        (growing / name).unlink()  # of an interrupted run, which may have had more structures
     store_index_module.write(growing, head, entries)
     journal.close()
 
@@ -118,6 +118,6 @@ def content(structures: Sequence[Structure], of_each: NDArray[np.uint8]) -> str:
 
 
 def digests(structures: Sequence[Structure]) -> NDArray[np.uint8]:
-    """(n, 16) a digest of each structure: of everything that encodings may read, which is all but its name."""
+    """(n, 16) a digest of each structure: of everything that encodings may read, which excludes its name."""
     each = b"".join(_digest(structure) for structure in structures)
     return np.frombuffer(each, dtype=np.uint8).reshape(-1, 16)

@@ -155,6 +155,11 @@ def _ignore(*_: object) -> None:
     """Ignore a message, or the progress of a file."""
 
 
+def _untold(name: str) -> Tell:
+    """The progress of each file is ignored by default."""
+    return _ignore
+
+
 @dataclass(frozen=True)
 class Hooks:
     """Callbacks and settings of :func:`get`.
@@ -166,7 +171,7 @@ class Hooks:
     """
 
     say: Callable[[str], object] = _ignore
-    tell: Callable[[str], Tell] = lambda name: _ignore
+    tell: Callable[[str], Tell] = _untold
     download: Download = PLAIN
 
 

@@ -46,7 +46,7 @@ class Attention(nn.Module):
         for projection in (self.query, self.key_value, self.out):
             nn.init.xavier_uniform_(projection.weight)
             nn.init.zeros_(projection.bias)
-        if zero_init:  # after the draw, so that a seed gives all other weights the same values
+        if zero_init:  # after the draw: a seed then gives all other weights the same values
             nn.init.zeros_(self.out.weight)
 
     def forward(
@@ -130,11 +130,10 @@ class OwnAttention(nn.Module):
     def forward(
         self, x: Float[Tensor, "N d"], context: Context, site: Site, earlier: Tensor | None = None
     ) -> Float[Tensor, "N d"]:
-        """Each unit attends to the units of its structure; the model prepares what its next layer reads."""
+        """Let each unit attend to the units of its structure; the model also prepares the input of its next layer."""
         if earlier is not None:
-            raise PositionError(
-                "a position model with its own attention cannot read earlier segments; choose another position model"
-            )
+            wrong = "a position model with its own attention cannot read earlier segments"
+            raise PositionError(f"{wrong}; choose another position model")
         if context.past.caches:
             site = replace(site, cache=context.past.caches[site.layer])
         terms, parts = context.terms(site), []

@@ -1,4 +1,4 @@
-"""What the layers of a stack share in one forward pass: prepared positions, the layout, masks and caches."""
+"""The state that layers share in one forward pass: prepared positions, the layout, masks and caches."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from structpe.terms import Terms
 __all__ = ["Context", "KVCache", "Past", "changed"]
 
 _LEAST = 32
-"""Units for which a buffer has room at least."""
+"""The smallest capacity of a buffer, in units."""
 
 
 class KVCache:
     """The keys and values of earlier units for one attention, (b, h, m, d_h) each; a decoder appends to them.
 
     Without gradients they are written in place into buffers with room for more units, which double when they are full:
-    a step moves nothing but its own units. With gradients, each call makes new tensors instead, since backward reads
-    the old ones. They are stored before ``Terms.maps``, because a map may depend on the number of units.
+    a step copies only its own units. With gradients, each call makes new tensors instead, since backward reads the old
+    ones. They are stored before ``Terms.maps``, because a map may depend on the number of units.
 
     Attributes:
         length: m, the number of units.
@@ -68,18 +68,17 @@ class KVCache:
         return of_keys[:, :, :last], of_values[:, :, :last]
 
     def select(self, rows: Int[Tensor, " rows"]) -> None:
-        """Take these rows of the batch, of which there may be more or fewer than before."""
+        """Replace the batch by these rows of it, which may be more or fewer than before."""
         if self._buffers is not None:
             keys, values = (each[:, :, : self.length].index_select(0, rows) for each in self._buffers)
             self._buffers = keys, values
 
     def replace(self, rows: Int[Tensor, " changed"], by: Int[Tensor, " changed"], first: int) -> None:
-        """Let these rows become copies of others from unit ``first`` on; before it they must be equal already."""
+        """Copy rows ``by`` to ``rows`` from unit ``first`` on; before it they must be equal already."""
         if self._buffers is None:
             return
-        kept = self._buffers[0].is_inference() and not torch.is_inference_mode_enabled()
-        if torch.is_grad_enabled() or kept:
-            self._buffers = self._own(self._buffers, self.length)
+        if torch.is_grad_enabled() or self._frozen():
+            self._buffers = self._copied(self._buffers, self.length)
         for each in self._buffers:
             part = each[:, :, first : self.length]
             part[rows] = part[by]
@@ -87,29 +86,31 @@ class KVCache:
     def _with_room(self, length: int) -> tuple[Tensor, Tensor]:
         """The buffers, made larger if they have no room for this number of units."""
         assert self._buffers is not None
-        if length > self.capacity or (self._buffers[0].is_inference() and not torch.is_inference_mode_enabled()):
-            self._buffers = self._own(self._buffers, max(_LEAST, 1 << (length - 1).bit_length()))
+        if length > self.capacity or self._frozen():
+            self._buffers = self._copied(self._buffers, max(_LEAST, 1 << (length - 1).bit_length()))
         return self._buffers
 
-    def _own(self, buffers: tuple[Tensor, Tensor], capacity: int) -> tuple[Tensor, Tensor]:
-        """Copies of the buffers with this capacity."""
-        return self._copied(buffers[0], capacity), self._copied(buffers[1], capacity)
+    def _frozen(self) -> bool:
+        """Whether the buffers were made in inference mode and this call is not: they cannot be written in place."""
+        assert self._buffers is not None
+        return self._buffers[0].is_inference() and not torch.is_inference_mode_enabled()
 
-    def _copied(self, buffer: Tensor, capacity: int) -> Tensor:
-        b, h, _, d = buffer.shape
-        copy = buffer.new_empty(b, h, capacity, d)
-        copy[:, :, : self.length] = buffer[:, :, : self.length]
-        return copy
+    def _copied(self, buffers: tuple[Tensor, Tensor], capacity: int) -> tuple[Tensor, Tensor]:
+        """Copies of the buffers with this capacity."""
+        keys, values = (each.new_empty(*each.shape[:2], capacity, each.shape[3]) for each in buffers)
+        for copy, each in zip((keys, values), buffers, strict=True):
+            copy[:, :, : self.length] = each[:, :, : self.length]
+        return keys, values
 
 
 def changed(rows: Int[Tensor, " b"]) -> Int[Tensor, " changed"]:
-    """The places at which rows are others than 0, 1, 2, ..."""
+    """The places at which rows differ from 0, 1, 2, ..."""
     return (rows != torch.arange(len(rows), device=rows.device)).nonzero().squeeze(1)
 
 
 @dataclass(frozen=True)
 class Past:
-    """What the layers of a decoder read besides their own units. All of it is in one bucket.
+    """The other inputs of the layers of a decoder, besides its units. All of them are in one bucket.
 
     Attributes:
         memory: per layer, (b, c, d) hidden vectors of the previous segment (Dai et al. 2019).
@@ -134,7 +135,7 @@ class Context:
         position_layout: how units are padded for the position model; None for ``layout``.
         extra: terms added in every attention, such as a causal mask.
         batch: the batch of the units, for message passing and virtual nodes.
-        past: what a decoder reads besides its units.
+        past: the other inputs of a decoder.
         given: the terms of each layer, if they are known already and the position model acts on nothing else.
     """
 

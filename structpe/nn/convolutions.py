@@ -49,14 +49,17 @@ CONVOLUTIONS: Registry[type[Convolution]] = Registry("structpe.nn.convolutions",
 class Convolution(nn.Module, ABC):
     """Base class: new vectors of nodes and edges of the same width d.
 
+    Args:
+        width: d.
+
     Attributes:
         reads_edges: whether it needs vectors of edges; edges without features share one learned vector.
         updates_edges: whether it also computes new vectors of edges for the next layer.
-        rectifies: whether it has a rectifier of its own, between two linear maps. A hybrid layer adds no activation
-            after it; one with a linear residual does.
-        keeps_sums: whether it is an affine map of the vectors of nodes, so that several are no more than one.
-        glorot: whether its maps begin with the numbers of Glorot & Bengio 2010, larger than PyTorch's. A linear
-            residual beside it begins alike.
+        rectifies: whether it has its own rectifier, between two linear maps. A hybrid layer adds no activation after
+            it; one with a linear residual does.
+        keeps_sums: whether it is an affine map of the vectors of nodes; several in a row are then equal to one.
+        glorot: whether its maps are initialised as in Glorot & Bengio 2010, larger than PyTorch's. A linear residual
+            beside it is then initialised in the same way.
     """
 
     name: ClassVar[str]
@@ -94,9 +97,6 @@ class GAT(Convolution, name="gat"):
 
     Veličković et al. 2018, equations 1 to 4; one head, leaky(z) = max(z, 0.2 z), without dropout of weights. A
     self-loop of the graph is one more message. Edge features are not read. Weights are computed in float32 at least.
-
-    Args:
-        width: d.
     """
 
     glorot = True
@@ -121,7 +121,7 @@ class GAT(Convolution, name="gat"):
 
 
 def _largest(score: Tensor, own: Tensor, adjacency: CSRAdjacency) -> Tensor:
-    """The largest score of each node, (N, 1), which is subtracted so that no exponential overflows."""
+    """The largest score of each node, (N, 1), which is subtracted to avoid an overflow of exponentials."""
     return own.scatter_reduce(0, adjacency.target[:, None], score, "amax")
 
 
@@ -130,9 +130,6 @@ class GatedGCN(Convolution, name="gatedgcn"):
 
     Dwivedi et al. 2023, "Benchmarking Graph Neural Networks", whose edge gates are divided by their sum. Normalisation,
     rectifier and residual connection, of nodes and of edges, are the layer's.
-
-    Args:
-        width: d.
     """
 
     reads_edges = True
@@ -159,9 +156,6 @@ class GATv2(Convolution, name="gatv2"):
     Brody et al. 2022, equations 3, 4 and 7; one head. It is PyTorch Geometric's GATv2Conv; e_ii is the mean of the
     vectors of the edges to node i.
 
-    Args:
-        width: d.
-
     Raises:
         MissingExtra: PyTorch Geometric is not installed.
     """
@@ -185,9 +179,6 @@ class GCN(Convolution, name="gcn"):
     Kipf & Welling 2017, equation 2; each node is its own neighbour. A self-loop of the graph is one more message, where
     PyG has one in place of it. Edge features are not read. In a sample, D is that of the full graph, and the messages
     that were drawn stand for all.
-
-    Args:
-        width: d.
     """
 
     keeps_sums = True
@@ -213,9 +204,6 @@ class GIN(Convolution, name="gin"):
     """x_i' = MLP((1 + e) x_i + sum_j x_j),  MLP = Linear, rectifier, Linear; e is learned, 0 at first.
 
     Xu et al. 2019, equation 4.1. Edge features are not read.
-
-    Args:
-        width: d.
     """
 
     rectifies = True
@@ -229,23 +217,14 @@ class GIN(Convolution, name="gin"):
         return self.mlp((1 + self.own) * x + propagate(x, adjacency)), edges
 
 
-class GINE(Convolution, name="gine"):
+class GINE(GIN, name="gine"):
     """x_i' = MLP((1 + e) x_i + sum_j relu(x_j + e_ji)),  MLP = Linear, rectifier, Linear; e is learned, 0 at first.
 
     Hu et al. 2020, "Strategies for Pre-training Graph Neural Networks"; the rectifier inside the sum and e are those of
     OGB's code.
-
-    Args:
-        width: d.
     """
 
     reads_edges = True
-    rectifies = True
-
-    def __init__(self, width: int) -> None:
-        super().__init__(width)
-        self.mlp = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, width))
-        self.own = nn.Parameter(torch.zeros(()))
 
     def forward(self, x: Tensor, edges: Tensor | None, adjacency: CSRAdjacency) -> tuple[Tensor, Tensor | None]:
         assert edges is not None
@@ -256,9 +235,6 @@ class SAGE(Convolution, name="sage"):
     """x_i' = A x_i + B mean_j x_j;  without neighbours the mean is 0.
 
     Hamilton et al. 2017, section 3.3, without its normalisation to length 1. Edge features are not read.
-
-    Args:
-        width: d.
     """
 
     keeps_sums = True
@@ -286,7 +262,6 @@ class FromPyG(Convolution):
     numbers for a tensor (``deg`` of ``PNAConv``).
 
     Args:
-        width: d.
         path: of the class, such as ``torch_geometric.nn.SAGEConv``.
         options: arguments of its constructor.
 
@@ -306,10 +281,9 @@ class FromPyG(Convolution):
             self.convolution = cls(**_arguments(cls, width, path, options))
         except StructPEError:
             raise
-        except Exception as error:  # a constructor raises anything
-            raise ConfigError(
-                f"convolution {path!r} cannot be made with the options {dict(options)}: {reason_of(error)}"
-            ) from None
+        except Exception as error:  # constructors raise errors of any type
+            wrong = f"convolution {path!r} cannot be made with the options {dict(options)}: {reason_of(error)}"
+            raise ConfigError(wrong) from None
         self._check(width, path, takes_edges(cls, options))
 
     def forward(self, x: Tensor, edges: Tensor | None, adjacency: CSRAdjacency) -> tuple[Tensor, Tensor | None]:
@@ -319,7 +293,7 @@ class FromPyG(Convolution):
         return self.convolution(x, index, edge_attr=edges), edges
 
     def _check(self, width: int, path: str, reads_edges: bool) -> None:
-        """Run it on two nodes, without drawing random numbers; not on the device ``meta``, where nothing has values."""
+        """Run it on two nodes, without drawing random numbers; on the device ``meta`` there are no values to run on."""
         if any(each.is_meta for each in self.convolution.parameters()):
             return
         nodes, index = torch.zeros(2, width), torch.tensor([[0, 1], [1, 0]])
@@ -329,37 +303,34 @@ class FromPyG(Convolution):
             with torch.no_grad(), torch.random.fork_rng(devices=()):
                 out = self.convolution(nodes, index, **edges)
         except Exception as error:
-            raise ConfigError(
-                f"convolution {path!r} does not take what a layer has, which is x, edge_index and, where it reads "
-                f"them, edge_attr: {reason_of(error) or type(error).__name__}"
-            ) from None
+            wrong = (
+                f"convolution {path!r} does not take the arguments of a layer, x, edge_index and edge_attr (if read)"
+            )
+            raise ConfigError(f"{wrong}: {reason_of(error) or type(error).__name__}") from None
         self.convolution.train()
         if not isinstance(out, Tensor) or out.shape != nodes.shape:
             given = tuple(out.shape) if isinstance(out, Tensor) else type(out).__name__
-            raise ConfigError(
-                f"convolution {path!r} makes {given} of two nodes of width {width}, and a layer needs (2, {width}); "
-                f"with several heads give out_channels, the width divided by heads, or concat: false"
-            )
+            wrong = f"convolution {path!r} makes {given} of two nodes of width {width}, and a layer needs (2, {width})"
+            remedy = "with several heads give out_channels, the width divided by heads, or concat: false"
+            raise ConfigError(f"{wrong}; {remedy}")
 
 
 def pyg_class(path: str) -> Any:
     """The class at a path.
 
-    Modules of ``torch_geometric`` are imported; any other must have been imported before, since importing runs code
-    and a configuration may be of others.
+    Modules of ``torch_geometric`` are imported; any other must have been imported before, since importing runs code,
+    and a configuration may come from others.
 
     Raises:
-        ConfigError: there is none, or it is no ``MessagePassing``.
+        ConfigError: there is none, or it is not a ``MessagePassing``.
         MissingExtra: PyTorch Geometric is not installed.
     """
     with needing("torch_geometric", "pyg"):
         from torch_geometric.nn import MessagePassing
     where, _, name = path.rpartition(".")
     if where.partition(".")[0] != "torch_geometric" and where not in sys.modules:
-        raise ConfigError(
-            f"convolution {path!r}: module {where!r} is not imported; a path begins with 'torch_geometric.', or the "
-            f"program imports the module first"
-        )
+        wrong = f"convolution {path!r}: module {where!r} is not imported"
+        raise ConfigError(f"{wrong}; give a path in 'torch_geometric.', or import the module in the program first")
     try:
         found = vars(importlib.import_module(where))
     except ImportError as error:
@@ -406,14 +377,12 @@ def _check_sizes(cls: Any, width: int, path: str, options: Mapping[str, Any]) ->
             parts = [*cls(**_arguments(cls, width, path, options)).parameters()]
     except StructPEError:
         raise
-    except Exception:  # it is wrong, which is said when it is made, or looks at numbers while it is made
+    except Exception:  # either it is invalid, and making it will fail, or its constructor reads values of tensors
         return
     count, most = sum(each.numel() for each in parts if not is_lazy(each)), max(PARAMETERS, 64 * width**2)
     if count > most:
-        raise ConfigError(
-            f"convolution {path!r} has {count} parameters with these options, of width {width}; {most} at most, give "
-            f"smaller numbers"
-        )
+        wrong = f"convolution {path!r} has {count} parameters with these options, of width {width}"
+        raise ConfigError(f"{wrong}; {most} at most, give smaller numbers")
 
 
 def _whole(value: Any) -> Iterator[int]:
@@ -434,7 +403,7 @@ def _is_needed(argument: inspect.Parameter) -> bool:
 
 
 def _value(name: str, value: Any, own: Mapping[str, inspect.Parameter]) -> Any:
-    """A list as what the argument takes."""
+    """Convert a list to the type of the argument: a tensor, or a network."""
     if not isinstance(value, list | tuple) or name not in own:
         return value
     if _is_tensor(name, own):
@@ -474,19 +443,12 @@ def chosen(asked: Asked) -> Choice:
         ConfigError: there is none, or no such option.
         MissingExtra: PyTorch Geometric is not installed.
     """
-    name, options = _split(asked)
+    options = {} if isinstance(asked, str) else dict(asked)
+    name = asked if isinstance(asked, str) else options.pop("name", None)
+    if not isinstance(name, str):
+        raise ConfigError(f"a convolution is a name, or a mapping with 'name' and options; given is {asked}")
     if "." in name:
         return Choice(partial(FromPyG, path=name, options=options), takes_edges(pyg_class(name), options))
     cls = CONVOLUTIONS[name]
     Builder(ConfigError).check_names((), options, f"convolution {name!r}")
     return Choice(cls, cls.reads_edges, cls.rectifies, cls.keeps_sums)
-
-
-def _split(asked: Asked | Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    if isinstance(asked, str):
-        return asked, {}
-    options = dict(asked)
-    name = options.pop("name", None)
-    if not isinstance(name, str):
-        raise ConfigError(f"a convolution is a name, or a mapping with 'name' and options; given is {dict(asked)}")
-    return name, options

@@ -9,7 +9,9 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-__all__ = ["Copy", "Source", "mix", "precise"]
+from structpe.precision import wide
+
+__all__ = ["Copy", "Source", "mix"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +35,8 @@ class Copy(nn.Module):
     """p(y) = (1 - g) softmax(logits)_y + g sum_{i: unit_i = y} a_i, a = softmax(hW K^T/sqrt(d)), g = sigmoid(w.h + b).
 
     Source and target share their units, so a copied unit is a unit of the vocabulary. The gate starts near 0.12: the
-    model learns to write before it copies. Log-probabilities are computed in float32 at least.
+    model learns to write before it copies. Log-probabilities are computed in float32 at least, since half precision is
+    too coarse for logarithms of small probabilities.
 
     Args:
         width: d.
@@ -59,7 +62,7 @@ class Copy(nn.Module):
         attention = self._attention(hidden, source, present)
         where = source.units[:, None].expand(-1, hidden.shape[1], -1)
         copied = torch.zeros_like(logits, dtype=attention.dtype).scatter_add(-1, where, attention)
-        return mix(precise(self.gate(hidden)), torch.log_softmax(precise(logits), dim=-1), copied)
+        return mix(wide(self.gate(hidden)), torch.log_softmax(wide(logits), dim=-1), copied)
 
     def likelihood(
         self, hidden: Float[Tensor, "b m d"], source: Source, present: Bool[Tensor, "b n"], target: Int[Tensor, "b m"]
@@ -67,11 +70,11 @@ class Copy(nn.Module):
         """Score of the gate, and probability of copying the units of ``target``, for the loss."""
         same = source.units[:, None, :] == target[:, :, None]
         copied = (self._attention(hidden, source, present) * same).sum(dim=-1)
-        return precise(self.gate(hidden)).squeeze(-1), copied
+        return wide(self.gate(hidden)).squeeze(-1), copied
 
     def _attention(self, hidden: Tensor, source: Source, present: Tensor) -> Tensor:
         scores = self.query(hidden) @ source.keys.transpose(1, 2) / math.sqrt(hidden.shape[-1])
-        return torch.softmax(precise(scores).masked_fill(~present[:, None], -math.inf), dim=-1)
+        return torch.softmax(wide(scores).masked_fill(~present[:, None], -math.inf), dim=-1)
 
 
 def mix(gate: Tensor, written: Tensor, copied: Tensor) -> Tensor:
@@ -81,8 +84,3 @@ def mix(gate: Tensor, written: Tensor, copied: Tensor) -> Tensor:
     """
     write, copy = nn.functional.logsigmoid(-gate), nn.functional.logsigmoid(gate)
     return torch.logaddexp(write + written, copy + torch.log(copied.clamp(min=1e-30)))
-
-
-def precise(x: Tensor) -> Tensor:
-    """In float32 at least: half precision is too coarse for logarithms of small probabilities."""
-    return x.to(torch.promote_types(x.dtype, torch.float32))

@@ -61,7 +61,7 @@ class State:
         return Terms() if self._whole else Terms(mask=(self.present[:, None, None, :],))
 
     def repeat(self, texts: int) -> None:
-        """Let each text go on as several, one after another."""
+        """Replace each text by several copies, one after another."""
         every = torch.arange(len(self.present) * self.texts, device=self.present.device).repeat_interleave(texts)
         self.texts *= texts
         self.source = [(keys.contiguous(), values.contiguous()) for keys, values in self.source]
@@ -69,7 +69,7 @@ class State:
             cache.select(every)
 
     def select(self, sources: Int[Tensor, " s"]) -> None:
-        """Keep the texts of these sources only, in this order."""
+        """Keep only the texts of these sources, in this order."""
         self.source = [(keys.index_select(0, sources), values.index_select(0, sources)) for keys, values in self.source]
         self.present = self.present.index_select(0, sources)
         every = (sources[:, None] * self.texts + torch.arange(self.texts, device=sources.device)).flatten()
@@ -79,12 +79,12 @@ class State:
             self.copied = self.copied.select(sources)
 
     def go_on(self, rows: Int[Tensor, " b"], written: Int[Tensor, "b n"]) -> None:
-        """Let each text go on from another text of the same source.
+        """Let each text continue another text of the same source.
 
-        Only what differs is copied: texts that go on from another, after the units that both begin with.
+        Only the differences are copied: of texts that continue another one, the units after their common beginning.
 
         Args:
-            rows: the text from which each goes on.
+            rows: the text that each continues.
             written: the units that were read of each text.
         """
         here = changed(rows)
@@ -186,7 +186,7 @@ class Decoder(nn.Module):
                     "compiling, on its device, for the longest text"
                 )
             known = 1 << max(length - 1, 31).bit_length()
-            with torch.inference_mode(mode=False):  # they are kept, and a later call may need gradients
+            with torch.inference_mode(mode=False):  # they are cached, and a later call may need gradients
                 positions = encode([path([""] * known)] * rows, self.position.encodings).to(device)
             self._positions = (known, (device, rows), positions)
         return positions
@@ -199,15 +199,9 @@ def check_causal(position: PositionModel) -> None:
         PositionError: it is not causal.
     """
     if not position.causal:
-        raise PositionError(
-            f"a decoder cannot use {_not_causal(position)}: it depends on units that are not yet written; "
-            f"choose a causal position model, for example 'sinusoidal' or 't5'"
-        )
-
-
-def _not_causal(position: PositionModel) -> str:
-    """The encodings that are not causal; if all are, the position models that are not."""
-    encodings = [repr(e.name) for e in position.encodings if not e.causal]
-    models = position if isinstance(position, Sum) else [position]
-    named = [repr(model.name) for model in models if not model.causal]
-    return f"encoding {', '.join(encodings)}" if encodings else f"position model {', '.join(named)}"
+        encodings = [repr(e.name) for e in position.encodings if not e.causal]
+        models = position if isinstance(position, Sum) else [position]
+        named = [repr(model.name) for model in models if not model.causal]
+        used = f"encoding {', '.join(encodings)}" if encodings else f"position model {', '.join(named)}"
+        wrong = f"a decoder cannot use {used}: it depends on units that are not yet written"
+        raise PositionError(f"{wrong}; choose a causal position model, for example 'sinusoidal' or 't5'")

@@ -28,7 +28,7 @@ class FeatureEmbedding(nn.Module):
         if self.linear is not None:
             nn.init.xavier_uniform_(self.linear.weight)
             nn.init.zeros_(self.linear.bias)
-        # All columns share one table, so that one lookup sums their rows.
+        # All columns share one table: one lookup then sums their rows.
         self.table = nn.EmbeddingBag(sum(sizes), width, mode="sum") if sizes else None
         if self.table is not None:
             nn.init.xavier_uniform_(self.table.weight)

@@ -1,4 +1,4 @@
-"""A model of graphs: features to vectors, layers, and what is predicted of graphs, nodes or pairs of nodes."""
+"""A model of graphs: features to vectors, layers, and predictions for graphs, nodes or pairs of nodes."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ __all__ = ["GraphModel", "GraphModelConfig"]
 
 @dataclass(frozen=True)
 class GraphModelConfig(StackConfig):
-    """Sizes and options of a model of graphs: those of its layers (:class:`StackConfig`), and of what it predicts with.
+    """Sizes and options of a model of graphs: those of its layers (:class:`StackConfig`), its readout and its head.
 
     Args:
-        readout: what predictions are made of, a name of ``READOUTS``, such as sum or root of graphs, complex of pairs
-            of nodes; null for the mean of graphs, the vectors of nodes, distmult of pairs.
-        head_layers: linear maps of the head, which makes predictions of vectors, with ``activation`` between them; 1
-            fits best where few nodes or graphs are labelled.
+        readout: a name of ``READOUTS``, such as sum or root for graphs, complex for pairs of nodes; null for the mean
+            of a graph, the vectors of nodes, and distmult for pairs.
+        head_layers: number of linear maps of the head, which turns vectors into predictions, with ``activation``
+            between them; 1 is best if few nodes or graphs are labelled.
         head_dropout: dropout probability before each linear map of the head; unused by readouts without a head.
 
     Raises:
@@ -59,10 +59,10 @@ class GraphModelConfig(StackConfig):
             self.check_readout(READOUTS[self.readout])  # raises for an unknown name
 
     def check_readout(self, readout: type[Readout]) -> None:
-        """Check that nothing is set that acts in the head only, where a readout has none.
+        """Check that no option of the head is set if the readout has none.
 
         Raises:
-            ConfigError: it is.
+            ConfigError: one is set.
         """
         if not readout.head:
             why = f"the readout {readout.name!r} has no head"
@@ -78,12 +78,12 @@ class GraphModel(nn.Module):
         position: built for ``config.dims``.
         nodes: features of nodes.
         edges: features of edges.
-        outputs: how many numbers are predicted; of pairs, how many relations there are.
-        level: what is predicted: ``graph``, ``node`` or ``pair``; None takes that of the readout.
+        outputs: number of predicted numbers; for pairs, number of relations.
+        level: level of the predictions: ``graph``, ``node`` or ``pair``; None takes that of the readout.
 
     Raises:
-        ConfigError: nothing would ask the position model, its attention has no use for the feature map, or the readout
-            is of another level.
+        ConfigError: the position model would have no effect, its attention cannot have a feature map, or the readout
+            has another level.
     """
 
     def __init__(
@@ -106,9 +106,9 @@ class GraphModel(nn.Module):
         self.head = _head(config, outputs) if self.readout.head else nn.Identity()
 
     def start_at(self, predicted: Float[Tensor, "o"]) -> None:
-        """Let what is predicted be near these numbers before training, by the bias of the last linear map.
+        """Set the bias of the last linear map to these numbers, which are then predicted before training.
 
-        Numbers of another scale, such as energies, would otherwise take thousands of steps to be reached.
+        Without it, reaching numbers of another scale, such as energies, would take thousands of steps.
         """
         last = self.head[-1] if isinstance(self.head, nn.Sequential) else self.head
         if isinstance(last, nn.Linear):
@@ -122,11 +122,11 @@ class GraphModel(nn.Module):
 
     @property
     def grouping(self) -> Grouping:
-        """How batches must be made for it."""
+        """The grouping of its batches."""
         return self.stack.grouping
 
     def forward(self, batch: Batch) -> Float[Tensor, "c o"]:
-        """What is predicted: of each graph in the order of the batch, of each node of the mask, of each query."""
+        """Predictions for each graph in the order of the batch, each node of the mask, or each query."""
         predicted: Tensor = self.head(self.dropout(self.readout(self.hidden(batch), batch)))
         return predicted
 
@@ -137,9 +137,9 @@ class GraphModel(nn.Module):
 
 
 def _head(config: GraphModelConfig, outputs: int) -> nn.Module:
-    return nn.Sequential(*(_hidden(config) for _ in range(config.head_layers - 1)), nn.Linear(config.width, outputs))
-
-
-def _hidden(config: GraphModelConfig) -> nn.Module:
-    linear = nn.Linear(config.width, config.width)
-    return nn.Sequential(linear, activation_of(config.activation), Dropout(config.head_dropout))
+    width, activation = config.width, config.activation
+    hidden = (
+        nn.Sequential(nn.Linear(width, width), activation_of(activation), Dropout(config.head_dropout))
+        for _ in range(config.head_layers - 1)
+    )
+    return nn.Sequential(*hidden, nn.Linear(width, outputs))

@@ -13,12 +13,12 @@ from torch.nn import functional
 
 from structpe.encodings.base import Encoding, check_pairs
 from structpe.errors import ConfigError, PositionError, StructPEError
-from structpe.nn.copying import precise
 from structpe.nn.decoder import Decoder, State
 from structpe.nn.layer import StackConfig
 from structpe.positions import PositionModel, Positions
 from structpe.positions.batch import join
 from structpe.positions.build import Config
+from structpe.precision import wide
 from structpe.structure import path
 
 __all__ = ["LanguageModel"]
@@ -38,7 +38,7 @@ class LanguageModel(nn.Module):
         position: built for ``config.dims``.
 
     Raises:
-        ConfigError: a vocabulary of no unit.
+        ConfigError: the vocabulary has no unit.
     """
 
     def __init__(self, config: StackConfig, vocabulary: int, position: PositionModel | Config) -> None:
@@ -76,7 +76,7 @@ class LanguageModel(nn.Module):
         elif lengths is not None:
             raise PositionError("lengths and positions cannot be combined; leave out one of the two")
         hidden, seen = self.decoder.segment(self._embed(units), positions, memory)
-        return self._likelihoods(hidden), seen
+        return torch.log_softmax(wide(functional.linear(hidden, self.embedding.weight)), dim=-1), seen
 
     def start(self, rows: int) -> State:
         """The state before the first unit of a number of texts.
@@ -95,14 +95,11 @@ class LanguageModel(nn.Module):
         ``positions`` are those of :meth:`Decoder.forward`, if the units are not a path.
         """
         logits = state.steps.logits(self.decoder(self._embed(written), state, positions), self.embedding.weight)
-        return torch.log_softmax(precise(logits), dim=-1)
+        return torch.log_softmax(wide(logits), dim=-1)
 
     def _embed(self, units: Tensor) -> Tensor:
         embedded: Tensor = self.embedding(units) * math.sqrt(self.embedding.embedding_dim)
         return embedded
-
-    def _likelihoods(self, hidden: Tensor) -> Tensor:
-        return torch.log_softmax(precise(functional.linear(hidden, self.embedding.weight)), dim=-1)
 
     def _of_texts(self, units: Tensor, memory: Sequence[Tensor], lengths: Tensor | None) -> Positions:
         """Positions of texts: each a path graph, of the units and those of the memory before them."""
@@ -111,10 +108,9 @@ class LanguageModel(nn.Module):
         try:
             positions = _of_paths(sizes, self.decoder.position.encodings)
         except StructPEError as error:
-            raise PositionError(
-                f"positions of a text, of which only the order of units is known, cannot be made: {error}; give "
-                f"positions = structpe.encode(structures, model.decoder.position.encodings)"
-            ) from error
+            wrong = f"positions cannot be computed from the order of the units alone: {error}"
+            remedy = "give positions = structpe.encode(structures, model.decoder.position.encodings)"
+            raise PositionError(f"{wrong}; {remedy}") from error
         positions = positions.to(units.device, self.embedding.weight.dtype)
         return positions.step(before, before + units.shape[1]) if before else positions
 
@@ -123,15 +119,12 @@ class LanguageModel(nn.Module):
         if torch.compiler.is_compiling():
             return
         if units.ndim != 2 or units.is_floating_point() or units.numel() == 0:
-            raise PositionError(
-                f"a language model takes ids (b, n), whole numbers; given is shape {tuple(units.shape)} of "
-                f"{units.dtype}"
-            )
+            given = f"shape {tuple(units.shape)} of {units.dtype}"
+            raise PositionError(f"a language model takes ids (b, n), whole numbers; given is {given}")
         if units.device.type == "cpu" and (int(units.min()) < 0 or int(units.max()) >= len(self.embedding.weight)):
-            raise PositionError(
-                f"ids are {int(units.min())}..{int(units.max())}, and the vocabulary has {len(self.embedding.weight)} "
-                f"units, 0..{len(self.embedding.weight) - 1}"
-            )
+            size = len(self.embedding.weight)
+            known = f"the vocabulary has {size} units, 0..{size - 1}"
+            raise PositionError(f"ids are {int(units.min())}..{int(units.max())}, and {known}")
 
 
 def _of_paths(sizes: Sequence[int], encodings: Sequence[Encoding]) -> Positions:

@@ -68,8 +68,8 @@ class StackConfig:
 
     Raises:
         ConfigError: a size or probability is out of range, the convolution, an activation or the residual is unknown,
-            there is neither attention nor message passing, nothing in the layers is more than a linear map, the
-            residual does not go with the other options, or an option is set that cannot act beside the others.
+            there is neither attention nor message passing, the layers are only a linear map, the residual does not fit
+            the other options, or an option has no effect with the others.
     """
 
     width: int = 64
@@ -110,10 +110,8 @@ class StackConfig:
             if not 0 <= getattr(self, name) < 1:
                 raise ConfigError(f"{name} is {getattr(self, name)}; it must be 0 or more and below 1")
         if not self.layers and (self.attention or self.message_passing or self.virtual_node):
-            raise ConfigError(
-                "layers is 0, so attention, message_passing and virtual_node have no effect; set attention and "
-                "virtual_node to false and message_passing to null"
-            )
+            wrong = "layers is 0, so attention, message_passing and virtual_node have no effect"
+            raise ConfigError(f"{wrong}; set attention and virtual_node to false and message_passing to null")
         if self.message_passing is not None:
             chosen(self.message_passing)  # raises for an unknown name
         elif not self.attention and self.layers:
@@ -122,10 +120,9 @@ class StackConfig:
         refuse_inert(self)
         self._check_residual()
         if self._linear:
-            raise ConfigError(
-                f"layers of {self.message_passing} with neither attention nor message_activation nor feed-forward "
-                f"parts are one linear map; set message_activation to auto, or feedforward to a width above 0"
-            )
+            without = "neither attention nor message_activation nor feed-forward parts"
+            wrong = f"layers of {self.message_passing} with {without} are one linear map"
+            raise ConfigError(f"{wrong}; set message_activation to auto, or feedforward to a width above 0")
 
     def _check_names(self) -> None:
         values = {"activation": ("relu", "gelu"), "message_activation": ("auto", "relu", "gelu", "none")}
@@ -141,15 +138,11 @@ class StackConfig:
             return
         given = f"residual is {str(self.residual).lower()}"
         if self.message_passing is None:
-            raise ConfigError(
-                f"{given}, and message_passing is null; without a residual of its own attention is added to messages: "
-                f"set message_passing, or residual to true"
-            )
+            wrong = f"{given}, and message_passing is null; without its own residual attention is added to messages"
+            raise ConfigError(f"{wrong}: set message_passing, or residual to true")
         if self.attention and self.norm_first:
-            raise ConfigError(
-                f"{given}, and norm_first is true; the norm of messages and attention comes after their sum: set "
-                f"norm_first to false, or residual to true"
-            )
+            wrong = f"{given}, and norm_first is true; the norm of messages and attention comes after their sum"
+            raise ConfigError(f"{wrong}: set norm_first to false, or residual to true")
 
     @property
     def after_messages(self) -> Literal["relu", "gelu", "none"]:
@@ -163,18 +156,18 @@ class StackConfig:
 
     @property
     def activates(self) -> bool:
-        """Whether ``activation`` is that of any part."""
+        """Whether any part of the model uses ``activation``."""
         return self.layers_activate
 
     @property
     def layers_activate(self) -> bool:
-        """Whether ``activation`` is that of a part of the layers."""
+        """Whether any part of the layers uses ``activation``."""
         after = self.message_activation == "auto" and self.after_messages != "none"
         return bool(self.layers) and (bool(self.feedforward) or after)
 
     @property
     def _linear(self) -> bool:
-        """Whether the layers are linear in their input, but for normalisation."""
+        """Whether the layers are linear in their input, except for normalisation."""
         if self.message_passing is None or self.attention or self.feedforward:
             return False
         if self.virtual_node and self.layers > 1:  # those between layers have a rectifier
@@ -182,13 +175,13 @@ class StackConfig:
         return chosen(self.message_passing).keeps_sums and self.after_messages == "none"
 
     def beside(self, position: PositionModel) -> StackConfig:
-        """The same with the defaults of what no layer has with this position model, as it has its own attention."""
+        """The same with defaults for the options that have no effect with this position model's own attention."""
         unused: dict[str, Any] = {"kernel": "auto", "attention_dropout": 0.0, "heads": StackConfig.heads}
         names = {name for rule in self.of_own_attention(position) for name in rule.fields}
         return replace(self, **{name: unused[name] for name in names})
 
     def of_own_attention(self, position: PositionModel) -> list[Inert]:
-        """What has no effect as this position model has its own attention in all layers."""
+        """The options without effect if this position model has its own attention in all layers."""
         if not self.attention or not self.layers or not all(map(position.replaces, range(self.layers))):
             return []
         blocks = [each for each in position.modules() if isinstance(each, Block)]
@@ -209,8 +202,8 @@ class StackConfig:
             dropout: of activations, attention weights and the input.
             options: all other options.
 
-        A stack refuses heads and dropouts that no layer has, as of a position model with its own attention:
-        :meth:`beside` leaves them out.
+        A stack raises an error for options that its position model's own attention does not use; :meth:`beside` resets
+        them.
         """
         sizes = {"width": dims.width, "layers": dims.layers, "heads": dims.heads, "feedforward": feedforward}
         dropouts = dict.fromkeys(("dropout", "attention_dropout", "input_dropout"), dropout)
@@ -251,8 +244,8 @@ class Layer(nn.Module):
 
     a is the activation, then dropout; each of the other parts has dropout before it is added to its residual. In GPS
     the activation is a ReLU after GatedGCN and the identity after GINE, whose own map has one; GCN and GraphSAGE, which
-    have none, get one here. The sum always has one. With ``reads``, cross-attention is one more
-    part of the same form after attention.
+    have none, get one here. The sum always has one. With ``reads``, cross-attention is one more part of the same form
+    after attention.
 
     Args:
         config: sizes and options.
@@ -374,7 +367,7 @@ def norm_of(config: StackConfig) -> nn.Module:
 
 
 def activation_of(name: Literal["relu", "gelu", "none"]) -> nn.Module:
-    """An activation by the name that configurations have for it."""
+    """An activation by its name in configurations."""
     made: nn.Module = {"relu": nn.ReLU, "gelu": nn.GELU, "none": nn.Identity}[name]()
     return made
 
@@ -395,9 +388,9 @@ def _attention(config: StackConfig, position: PositionModel, number: int) -> nn.
 
 
 def _skip(config: StackConfig, messages: Messages) -> nn.Module:
-    """The linear residual, which begins as large as the largest maps in its sum.
+    """The linear residual, initialised as large as the largest maps in its sum.
 
-    Those of attention, GCN and GAT begin with Glorot's numbers, others with PyTorch's. Smaller ones beside GCN or
+    Those of attention, GCN and GAT have Glorot's initialisation, others PyTorch's. Smaller numbers beside GCN or
     attention, and larger ones beside SAGE, make models worse (measured: ``experiments/LOG.md``).
     """
     skip = nn.Linear(config.width, config.width)

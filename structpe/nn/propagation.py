@@ -19,7 +19,7 @@ from structpe.data.adjacency import CSRAdjacency
 __all__ = ["gather", "gather_target", "propagate", "propagate_rectified", "propagate_weighted", "scatter"]
 
 CHUNK = 1 << 12
-"""Messages whose products are computed at a time on a CPU: of a million, d = 64, four times as fast as all at once."""
+"""Messages whose products a CPU computes at a time: for a million of d = 64, four times as fast as all at once."""
 
 
 def propagate(x: Float[Tensor, "N d"], adjacency: CSRAdjacency) -> Float[Tensor, "N d"]:
@@ -141,8 +141,8 @@ def _all(messages: Tensor, adjacency: CSRAdjacency) -> Tensor:
 
 
 def _products(x: Tensor, first: Tensor, y: Tensor, second: Tensor) -> Tensor:
-    """x[first_k] . y[second_k] for each k; on a CPU of some at a time, so that what is gathered stays in its caches."""
-    if x.device.type != "cpu" or torch.compiler.is_compiling():  # where the number of chunks would be compiled in
+    """x[first_k] . y[second_k] for each k; on a CPU in chunks, whose gathered rows stay in its caches."""
+    if x.device.type != "cpu" or torch.compiler.is_compiling():  # a compiled graph would fix the number of chunks
         return torch.bmm(x.index_select(0, first)[:, None], y.index_select(0, second)[:, :, None]).flatten()
     pairs = zip(torch.split(first, CHUNK), torch.split(second, CHUNK), strict=True)
     each = [torch.bmm(x.index_select(0, i)[:, None], y.index_select(0, j)[:, :, None]).flatten() for i, j in pairs]

@@ -1,4 +1,4 @@
-"""What is read out of the vectors of nodes, to predict graphs, nodes or pairs."""
+"""Readouts: from the vectors of nodes to graphs, nodes or pairs."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ READOUTS: Registry[type[Readout]] = Registry("structpe.nn.readouts", "readout", 
 
 
 class Readout(nn.Module, ABC):
-    """Base class. Most readouts give a vector of each item, of which the head of the model makes the prediction.
+    """Base class. Most readouts compute a vector of each item, from which the head of the model makes the prediction.
 
     Args:
         width: d, of the vectors of nodes.
-        outputs: how many numbers are predicted; of pairs, how many relations there are.
+        outputs: number of predicted numbers; for pairs, number of relations.
 
     Attributes:
-        level: what its predictions are for: ``graph``, ``node`` or ``pair``.
+        level: level of its predictions: ``graph``, ``node`` or ``pair``.
         default: whether it is the readout of its level if the configuration names none.
-        head: whether the head makes the prediction; otherwise the readout gives the prediction itself.
+        head: whether the head makes the prediction; otherwise the readout does.
     """
 
     name: ClassVar[str]
@@ -78,20 +78,18 @@ def readout_of(name: str | None, level: str | None) -> type[Readout]:
 
     Args:
         name: of the readout; None for the default.
-        level: what is predicted; None takes the readout's own, and graphs where no readout is named either.
+        level: level of the predictions; None takes the readout's own, or graphs if no readout is named either.
 
     Raises:
-        ConfigError: there is no such readout or level, or the readout is of another level.
+        ConfigError: there is no such readout or level, or the readout has another level.
     """
     if name is not None:
         readout = READOUTS[name]
         if level in (None, readout.level):
             return readout
         known = ", ".join(each for each in READOUTS if READOUTS[each].level == level)
-        raise ConfigError(
-            f"readout is {name!r}, which is of the level {readout.level!r}; what is predicted here has the level "
-            f"{level!r}: choose one of {known}, or leave it out"
-        )
+        wrong = f"readout is {name!r}, which has the level {readout.level!r}; predictions here have the level {level!r}"
+        raise ConfigError(f"{wrong}: choose one of {known}, or leave it out")
     for readout in READOUTS.values():
         if readout.default and readout.level == (level or "graph"):
             return readout
@@ -126,7 +124,7 @@ class Sum(Readout, name="sum", level="graph"):
 
 
 class Node(Readout, name="node", level="node", default=True):
-    """r_i = x_i of each node of ``Batch.target_mask``, of all nodes where the batch has none."""
+    """r_i = x_i of each node of ``Batch.target_mask``, or of all nodes if the batch has none."""
 
     def forward(self, x: Float[Tensor, "N d"], batch: Batch) -> Float[Tensor, "c d"]:
         return x if batch.target_mask is None else x[batch.target_mask]
@@ -144,7 +142,7 @@ class PairReadout(Readout, level="pair"):
 
     Args:
         width: d.
-        outputs: how many relations; each has a learned vector r of d numbers.
+        outputs: number of relations; each has a learned vector r of d numbers.
     """
 
     head = False

@@ -34,14 +34,13 @@ class SearchConfig:
     longest: int = 128
 
     inert: ClassVar[tuple[Inert, ...]] = (
-        Inert(("length_penalty",), "search.beam is 1, so that there is one text only", lambda c: c.beam == 1),
+        Inert(("length_penalty",), "search.beam is 1 and there is only one text", lambda c: c.beam == 1),
     )
 
     def __post_init__(self) -> None:
         if self.beam < 1 or self.longest < 1 or not 0 <= self.length_penalty < math.inf:
-            raise ConfigError(
-                f"beam and longest must be 1 or more and the length penalty finite and not negative: {self}"
-            )
+            wrong = "beam and longest must be 1 or more and the length penalty finite and not negative"
+            raise ConfigError(f"{wrong}: {self}")
         bounded(self, "search.", beam=BEAM, longest=UNITS)
         refuse_inert(self, "search.")
 
@@ -104,7 +103,7 @@ def _expand(log_probabilities: Tensor, scores: Tensor) -> tuple[Tensor, Tensor, 
 
 
 def _in_place(origin: list[int]) -> list[int]:
-    """An order of continuations in which each beam that goes on keeps its place, so that its cache is not copied."""
+    """An order of continuations in which each continued beam keeps its place: its cache need not be copied."""
     order, others = [-1] * len(origin), []
     for number, beam in enumerate(origin):
         if order[beam] < 0:

@@ -16,7 +16,7 @@ from structpe.data.batch import Batch
 from structpe.data.features import Categories
 from structpe.errors import ConfigError
 from structpe.nn.convolutions import Asked, chosen
-from structpe.nn.copying import Copy, mix, precise
+from structpe.nn.copying import Copy, mix
 from structpe.nn.decoder import Decoder, State, check_causal
 from structpe.nn.layer import StackConfig
 from structpe.nn.stack import Stack
@@ -24,6 +24,7 @@ from structpe.plain.bounds import HEADS, LAYERS, WIDTH, bounded, few_parameters
 from structpe.plain.inert import Inert, refuse_inert
 from structpe.positions import Dims, PositionModel, Positions
 from structpe.positions.build import Config, as_model
+from structpe.precision import wide
 from structpe.registry import unknown
 
 __all__ = ["EncoderDecoder", "TransformerConfig"]
@@ -187,7 +188,7 @@ class EncoderDecoder(nn.Module):
         hidden = self.decoder(self._embed(written), state, positions)
         logits = state.steps.logits(hidden, self.embedding.weight)
         if self.copy is None:
-            return torch.log_softmax(precise(logits), dim=-1)
+            return torch.log_softmax(wide(logits), dim=-1)
         of_sources = (x.reshape(len(state.present), -1, x.shape[-1]) for x in (hidden, logits))
         mixed: Tensor = self.copy(*of_sources, state.copied, state.present)
         return mixed.view_as(logits)
@@ -216,9 +217,9 @@ class EncoderDecoder(nn.Module):
         real = (target != padding).flatten()
         state = self.start(batch)
         hidden = self.decoder(self._embed(batch.target[:, :-1]), state)
-        # How many units are real is a number of the batch, which a compiled graph cannot depend on.
+        # The number of real units varies between batches, and a compiled graph cannot depend on it.
         which = slice(None) if torch.compiler.is_compiling() else real.nonzero().squeeze(1)
-        logits = precise(functional.linear(hidden.flatten(0, 1)[which], self.embedding.weight))
+        logits = wide(functional.linear(hidden.flatten(0, 1)[which], self.embedding.weight))
         written = torch.log_softmax(logits, dim=-1)  # the gradient of logsumexp makes more tensors of this size
         chosen = written.gather(-1, target.flatten()[which][:, None]).squeeze(-1)
         if self.copy is not None and state.copied is not None:

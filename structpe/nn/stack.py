@@ -32,8 +32,8 @@ class Stack(nn.Module):
         reads: whether layers have cross-attention to an encoder, as in a decoder.
 
     Raises:
-        ConfigError: the position model has no effect without attention, or an option of attention has none, as the
-            position model has its own.
+        ConfigError: the position model has no effect without attention, or an option of attention has no effect,
+            since the position model has its own.
     """
 
     def __init__(
@@ -47,10 +47,8 @@ class Stack(nn.Module):
         super().__init__()
         position = as_model(position, config.dims)
         if position.sites and not config.attention and not position.sites & {"inputs", "layer"}:
-            raise ConfigError(
-                "the position model acts on attention only, and this model has none; choose one that acts on the "
-                "input, or set attention to true"
-            )
+            wrong = "the position model acts on attention only, and this model has none"
+            raise ConfigError(f"{wrong}; choose one that acts on the input, or set attention to true")
         if own := config.of_own_attention(position):
             refuse_inert(config, also=own)
         self.config, self.position = config, position
@@ -63,7 +61,7 @@ class Stack(nn.Module):
 
     @property
     def grouping(self) -> Grouping:
-        """How batches must be made for it."""
+        """The grouping of its batches."""
         if self.config.attention and self.position.own_attention:
             return "together"
         if not self.config.attention or not {"terms", "sources"} & self.position.sites:
@@ -110,18 +108,16 @@ class Stack(nn.Module):
         if self.edges is None:
             return None
         edges: Tensor = self.edges(batch.edge_x, len(batch.adjacency.source))
-        return (
-            edges
-            if batch.reverse is None or self.reverse is None
-            else edges + batch.reverse[:, None].to(edges.dtype) * self.reverse
-        )
+        if batch.reverse is None or self.reverse is None:
+            return edges
+        return edges + batch.reverse[:, None].to(edges.dtype) * self.reverse
 
 
 class VirtualNodes(nn.Module):
     """Before each layer: x_i <- x_i + v, v' = v + MLP(v + sum_i x_i), of each graph.
 
     Gilmer et al. 2017, section 5.2; in the order of OGB's code (Hu et al. 2020). Its MLP has two linear maps with batch
-    normalisation; here it has one with layer normalisation, so that a batch may have one graph.
+    normalisation; here it has one with layer normalisation, which also works for a batch of one graph.
 
     Args:
         config: sizes and options.

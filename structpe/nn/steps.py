@@ -1,12 +1,12 @@
-"""The steps of one decoding: what is made once for all of them, and the layer for one unit per text.
+"""The steps of one decoding: values that all steps share, and the layer for one unit per text.
 
 A step multiplies one row per text by every weight of the model, and reading the weights then takes most of the time.
-``torch.nn.functional.linear`` leaves them as they are stored; rearranged once, the same products of 8 to 32 rows take
+``torch.nn.functional.linear`` reads them as they are stored; rearranged once, the same products of 8 to 32 rows take
 half as long on a CPU. PyTorch's compiler rearranges weights by the same two operators when it freezes a model.
 
 For a few rows, starting operations takes longer than computing them. So there is one projection for queries, keys and
 values, dropout is left out, weights are rearranged for few rows, and a kernel is not chosen in each step. Tests compare
-it with the layer.
+the result with that of the layer.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from torch.nn import functional
 
 from structpe.attention import attend
 from structpe.attention.attend import Call, Compute, choose
+from structpe.attention.gather import OF_PAIRS
 from structpe.nn.attention import Attention
 from structpe.nn.context import Context
 from structpe.nn.layer import Layer
@@ -38,7 +39,7 @@ Linear: TypeAlias = Callable[[Tensor], Tensor]
 """A function of rows (..., in) to rows (..., out)."""
 
 After: TypeAlias = Literal["none", "relu", "gelu"]
-"""What follows a linear map; ``gelu`` without approximation."""
+"""The activation after a linear map; ``gelu`` without approximation."""
 
 _LEAST = 1 << 14
 """Numbers of a weight that is worth rearranging; with fewer, starting oneDNN takes more time than the product."""
@@ -50,9 +51,9 @@ def linear_map(
     """The function xW^T + b of x (..., in), or relu or gelu of it, without gradients.
 
     Args:
-        weight: W. The function may have a rearranged copy of it, which later changes of W do not reach.
+        weight: W. The function may have a rearranged copy of it, which does not follow later changes of W.
         bias: b, or None.
-        after: what follows.
+        after: the activation.
     """
     weight, bias = weight.detach(), None if bias is None else bias.detach()
     if _can_pack(weight):
@@ -96,7 +97,7 @@ def _has_operators() -> bool:
 
 
 class StepLayer(nn.Module):
-    """A layer in a step of one unit, without gradients. Its parameters are those of the layer when it is made.
+    """A layer in a step of one unit, without gradients. It has a copy of the layer's parameters.
 
     Args:
         layer: one that is :meth:`plain`.
@@ -120,7 +121,7 @@ class StepLayer(nn.Module):
 
     @staticmethod
     def plain(layer: nn.Module, position: PositionModel) -> TypeGuard[Layer]:
-        """Whether a layer has no other parts than those that are known here, in the order of pre-norm, and no hooks."""
+        """Whether a layer has only the parts that are known here, in the order of pre-norm, and no hooks."""
         if not isinstance(layer, Layer) or not isinstance(layer.attention, Attention) or "sources" in position.sites:
             return False
         hooks = any(each._forward_hooks or each._forward_pre_hooks for each in layer.modules())
@@ -131,7 +132,7 @@ class StepLayer(nn.Module):
     def forward(
         self, x: Float[Tensor, "b d"], edges: Tensor | None, context: Context, site: Site
     ) -> tuple[Float[Tensor, "b d"], Tensor | None]:
-        """The next unit of each text; ``edges`` are returned as they are."""
+        """Compute the next unit of each text; ``edges`` are returned unchanged."""
         norm, project, out = self.own_maps
         q, k, v = project(norm(x)).view(len(x), 3, self.own.heads, 1, -1).unbind(1)
         k, v = context.past.caches[site.layer].append(k, v)
@@ -149,9 +150,9 @@ class StepLayer(nn.Module):
 
 
 class _Attend:
-    """Attention of the next units, time after time.
+    """Attention of the next units, called in each step.
 
-    Terms are checked and a kernel is chosen in the first call, and when the keys have doubled.
+    Terms are checked and a kernel is chosen in the first call, and again when the keys have doubled.
 
     Args:
         attention: the attention of the layer.
@@ -167,7 +168,7 @@ class _Attend:
         Args:
             q, k, v: of the next unit, and of all.
             terms: of the next unit.
-            alike: whether all calls have terms of the same kind, so that what suits one suits the next.
+            alike: whether all calls have terms of the same kind, for which one choice of kernel holds.
         """
         if alike and self.chosen is not None and k.shape[2] < self.chosen[1]:
             mixed = self.chosen[0](q, k, v, terms, 0.0)
@@ -180,7 +181,7 @@ class _Attend:
 
 
 def _one_mask(terms: Terms) -> bool:
-    """Whether all that terms have is one dense bias or mask, or nothing."""
+    """Whether terms are at most one dense bias or mask."""
     both = (*terms.bias, *terms.mask)
     return len(both) <= 1 and all(isinstance(each, Tensor) for each in both) and terms.used() <= {"bias", "mask"}
 
@@ -206,7 +207,7 @@ def _norm(module: nn.Module | None) -> Linear:
 class Steps:
     """Rearranged weights and the terms of all positions, for steps of one unit without gradients.
 
-    They are those of the model at the first step. Like the keys and values in the caches, they do not follow later
+    They are taken from the model at the first step. Like the keys and values in the caches, they do not follow later
     changes of its parameters.
     """
 
@@ -240,7 +241,7 @@ class Steps:
             place: of the query, whose keys are at 0..place.
 
         Returns:
-            None if the model does more than add quantities of pairs from tables; ask it in each step then.
+            None if the model does more than add quantities of pairs from tables; then ask it in each step.
         """
         if self._terms is None or self._terms[0] is not positions:
             self._terms = positions, _of_all(position, positions)
@@ -251,11 +252,8 @@ class Steps:
         return [made[row] for row in rows]
 
 
-_OF_PAIRS = ("bias", "gate", "key", "query", "product", "value")
-
-
 class _Rows:
-    """The terms of one layer for all queries, of which one is asked for at a time.
+    """The terms of one layer for all queries, read one query at a time.
 
     Args:
         terms: with quantities of pairs from tables only.
@@ -263,7 +261,7 @@ class _Rows:
 
     def __init__(self, terms: Terms) -> None:
         self.biases = [(each.local()[0].T.contiguous(), each.index) for each in _lookups(terms, "bias")]
-        self.pairs = {name: _lookups(terms, name) for name in _OF_PAIRS[1:] if getattr(terms, name)}
+        self.pairs = {name: _lookups(terms, name) for name in OF_PAIRS if name != "bias" and getattr(terms, name)}
         self.rest = Terms(act=terms.act, scale=terms.scale)
 
     def same(self, other: _Rows) -> bool:
@@ -304,9 +302,9 @@ def _of_all(position: PositionModel, positions: Positions) -> list[_Rows] | None
 
 def _only_tables(terms: Terms) -> bool:
     """Whether the terms have quantities of pairs from tables of one text only."""
-    pairs = [x for name in _OF_PAIRS for x in getattr(terms, name)]
+    pairs = [x for name in OF_PAIRS for x in getattr(terms, name)]
     alone = all(isinstance(x, Lookup) and len(x.rows) == x.index.shape[0] == 1 for x in pairs)
-    return alone and terms.used() <= {*_OF_PAIRS, "act", "scale"}
+    return alone and terms.used() <= {*OF_PAIRS, "act", "scale"}
 
 
 def _lookups(terms: Terms, name: str) -> tuple[Lookup, ...]:

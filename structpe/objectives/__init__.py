@@ -1,4 +1,4 @@
-"""What is learned: targets, the loss, the answer and the metric of each kind, one file each."""
+"""Objectives: the targets, loss, answer and metric of each kind of prediction."""
 
 from structpe.objectives.base import LEVELS, OBJECTIVES, Level, Objective
 from structpe.objectives.metrics import METRICS, Metric

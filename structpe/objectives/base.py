@@ -1,4 +1,4 @@
-"""An objective: what is predicted, the loss that is trained with, and the metric that counts."""
+"""An objective: the targets, the loss of training, and the official metric."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ __all__ = ["LEVELS", "OBJECTIVES", "Level", "Objective", "by_name"]
 
 @dataclass(frozen=True)
 class Level:
-    """What an item is.
+    """The kind of the items that are predicted.
 
     Attributes:
-        name: the word for one of them, in the singular.
+        name: the word for one item.
         single: whether all items are in one graph.
         count: (graphs, targets) -> the number of items.
     """
@@ -51,11 +51,11 @@ OBJECTIVES: Registry[type[Objective]] = Registry("structpe.objectives", "objecti
 
 @dataclass(frozen=True)
 class Objective(Registered, ABC):
-    """What is to be predicted, and how a prediction is scored.
+    """The targets of predictions, and how predictions are scored.
 
     Args:
-        level: what an item is, a name of :data:`~structpe.objectives.base.LEVELS`.
-        outputs: how many numbers, classes, labels, or categories.
+        level: level of the items, a name of :data:`~structpe.objectives.base.LEVELS`.
+        outputs: number of numbers, classes, labels, or categories.
         metric: name of the official metric, one of ``metrics``.
 
     Raises:
@@ -68,7 +68,7 @@ class Objective(Registered, ABC):
 
     registry = OBJECTIVES
     metrics: ClassVar[tuple[str, ...]]
-    """Names of the metrics that suit, the default first."""
+    """Names of the possible metrics, the default first."""
 
     def __init_subclass__(cls, name: str = "", metrics: tuple[str, ...] = (), **options: Any) -> None:
         super().__init_subclass__(name, **options)
@@ -76,7 +76,7 @@ class Objective(Registered, ABC):
             cls.metrics = metrics
 
     def __post_init__(self) -> None:
-        """Refuse a level or a metric that there is not."""
+        """Check the level and the metric."""
         LEVELS[self.level]  # raises for an unknown name
         if self.metric not in self.metrics:
             known = " or ".join(self.metrics)
@@ -84,7 +84,7 @@ class Objective(Registered, ABC):
 
     @property
     def numbers(self) -> int:
-        """How many numbers a model predicts for each item."""
+        """Number of numbers that a model predicts for each item."""
         return self.outputs
 
     @property
@@ -100,27 +100,25 @@ class Objective(Registered, ABC):
         """
         if not self._suits(targets):
             low, high = (targets.min(), targets.max()) if targets.size else ("nothing", "nothing")
-            raise ConfigError(
-                f"targets have shape {targets.shape} and dtype {targets.dtype}, from {low} to {high}; {self._needed()} "
-                f"are needed for the objective {self.name!r}"
-            )
+            found = f"targets have shape {targets.shape} and dtype {targets.dtype}, from {low} to {high}"
+            raise ConfigError(f"{found}; {self._needed()} are needed for the objective {self.name!r}")
 
     @abstractmethod
     def _needed(self) -> str:
-        """What targets must be, in words."""
+        """The valid targets, in words."""
 
     @abstractmethod
     def _suits(self, targets: NDArray[Any]) -> bool:
-        """Whether targets are that."""
+        """Whether targets are valid."""
 
     def known(self, targets: NDArray[Any]) -> Bool[np.ndarray, "c"]:
-        """Of which items the target is known, at least in part."""
+        """Whether the target of each item is known, at least in part."""
         rows = targets.reshape(len(targets), -1)
         known: NDArray[np.bool_] = rows >= 0 if rows.dtype.kind in "iu" else ~np.isnan(rows)
         return np.asarray(known.any(axis=1))
 
     def start(self, targets: NDArray[Any]) -> NDArray[np.float64] | None:
-        """(``numbers``,) what a model is to predict of all items before it has learned; None for any numbers near 0.
+        """(``numbers``,) the predictions of a model for all items before training; None for any numbers near 0.
 
         Args:
             targets: those of the training items, as :meth:`check` wants them.
@@ -133,12 +131,12 @@ class Objective(Registered, ABC):
         """The sum of losses over all targets that are known, and their number.
 
         Args:
-            predicted: what the model predicts of c items, (c, ``numbers``).
+            predicted: predictions for c items, (c, ``numbers``).
             target: their targets, as :meth:`check` wants them.
         """
 
     def answer(self, predicted: Tensor, target: Tensor) -> Tensor:
-        """What the metric is given as the prediction: by default what the model predicts.
+        """The prediction for the metric, by default that of the model.
 
         Args:
             predicted: as for :meth:`loss`.
@@ -148,7 +146,7 @@ class Objective(Registered, ABC):
         return predicted
 
     def columns(self, predicted: Tensor, names: Sequence[str]) -> Mapping[str, NDArray[Any]]:
-        """What a model predicts of c items, as columns of a table: by default each number as it is.
+        """The predictions for c items as columns of a table, by default the numbers themselves.
 
         Args:
             predicted: as for :meth:`loss`.

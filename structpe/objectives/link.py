@@ -32,8 +32,8 @@ class Link(Objective, name="link", metrics=("mrr", "hits@1", "hits@3", "hits@10"
     would reward a model that gives all entities one score (Sun et al. 2020).
 
     Args:
-        outputs: how many relations.
-        entities: how many nodes.
+        outputs: number of relations.
+        entities: number of nodes.
         metric: name of the official metric.
     """
 
@@ -46,10 +46,8 @@ class Link(Objective, name="link", metrics=("mrr", "hits@1", "hits@3", "hits@10"
         return (self.metric, *(name for name in self.metrics if name != self.metric))
 
     def _needed(self) -> str:
-        return (
-            f"integers of shape (., 3), entities from 0 to {self.entities - 1} and relations, in the middle, from 0 to "
-            f"{self.outputs - 1},"
-        )
+        relations = f"relations, in the middle, from 0 to {self.outputs - 1}"
+        return f"integers of shape (., 3), entities from 0 to {self.entities - 1} and {relations},"
 
     def _suits(self, targets: NDArray[Any]) -> bool:
         if targets.dtype.kind not in "iu" or targets.shape[1:] != (3,):
@@ -86,7 +84,7 @@ def hits(most: int) -> Metric:
 
 def _some(ranks: NDArray[Any]) -> NDArray[np.float64]:
     if not len(ranks):
-        raise ConfigError("no query is in this split, so that there is nothing to score; use another")
+        raise ConfigError("this split has no query, so there is nothing to score; use another")
     return ranks.astype(np.float64)
 
 

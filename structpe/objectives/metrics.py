@@ -25,8 +25,8 @@ class Metric:
     Attributes:
         name: as tables print it.
         less_is_better: whether a smaller number is better.
-        of: (predictions, targets) -> the number; predictions are what a model puts out, before softmax or sigmoid. It
-            raises a ConfigError where no target is known, and MissingExtra where scikit-learn is needed and absent.
+        of: (predictions, targets) -> the number; predictions are the output of a model, before softmax or sigmoid. It
+            raises a ConfigError if no target is known, and MissingExtra if scikit-learn is needed and not installed.
     """
 
     name: str
@@ -35,7 +35,7 @@ class Metric:
 
 
 METRICS: Registry[Metric] = Registry("structpe.objectives", "metric", ConfigError)
-"""Every metric by the name that an :class:`~structpe.objectives.base.Objective` has for it."""
+"""Every metric by its name in :class:`~structpe.objectives.base.Objective`."""
 
 
 def mae(prediction: Array, target: Array) -> float:
@@ -67,7 +67,7 @@ def average_precision(prediction: Array, target: Array) -> float:
 
 
 END, UNKNOWN = 0, 1
-"""The categories of tokens that are no words: nothing follows; a word outside the vocabulary, which is never right."""
+"""The categories of the end of a sequence, and of a word outside the vocabulary, which is never right."""
 
 
 def f1(prediction: Array, target: Array) -> float:
@@ -76,7 +76,7 @@ def f1(prediction: Array, target: Array) -> float:
     Args:
         prediction: (items, length, outputs) scores, or (items, length) the categories that have the highest.
         target: (items, length + m); the words to be found follow the ``length`` categories that are learned. Each is
-            there once; a word outside the vocabulary is a number below -1, and -1 is no word.
+            there once; a word outside the vocabulary is a number below -1, and -1 is padding.
     """
     picked = prediction if prediction.ndim == 2 else prediction.argmax(axis=-1)
     before = np.cumprod(picked != END, axis=1).astype(bool)
@@ -89,7 +89,7 @@ def f1(prediction: Array, target: Array) -> float:
 
 def _some(known: NDArray[np.bool_]) -> NDArray[np.bool_]:
     if not known.any():
-        raise ConfigError("no target is known in this split, so that there is nothing to score; use another")
+        raise ConfigError("no target is known in this split, so there is nothing to score; use another")
     return known
 
 
@@ -106,7 +106,7 @@ def _mean_over_labels(score: Callable[[Array, Array], float], prediction: Array,
         if len(np.unique(answer[known])) == 2:
             scores.append(score(answer[known], scored[known]))
     if not scores:
-        raise ConfigError("no label has both answers in this split, so that there is nothing to score; use another")
+        raise ConfigError("no label has both answers in this split, so there is nothing to score; use another")
     return float(np.mean(scores))
 
 

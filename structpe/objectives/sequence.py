@@ -46,7 +46,7 @@ class Sequences(Objective, name="sequence", metrics=("f1",)):
         return cross_entropy(predicted.reshape(-1, self.outputs), target[:, : self.length].reshape(-1))
 
     def answer(self, predicted: Tensor, target: Tensor) -> Tensor:
-        """The likeliest category at each place, as the scores of all categories would fill the memory."""
+        """The likeliest category at each place, since the scores of all categories would fill the memory."""
         del target
         return predicted.reshape(-1, self.length, self.outputs).argmax(dim=-1)
 

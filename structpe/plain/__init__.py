@@ -1,6 +1,6 @@
-"""Plain data from texts of others: one loader for YAML, one for JSON, each with bounds, one bound for every size.
+"""Plain data from untrusted texts: a loader for YAML and one for JSON, each with bounds on size and depth.
 
-What comes out is what JSON knows: null, booleans, numbers of 64 bits, texts, lists, and mappings whose keys are texts.
+The result has the types of JSON: null, booleans, numbers of 64 bits, texts, lists, and mappings whose keys are texts.
 """
 
 from structpe.plain.json import from_json, read_json

@@ -1,6 +1,6 @@
-"""The largest sizes that are taken from outside: generous for any work, small enough that a slip is an error at once.
+"""The largest sizes in configurations: generous for any work, and small enough to catch a slip at once.
 
-A size that is none of these is found at once by what it is compared with, such as the number of examples.
+Other sizes need no bound here, since they are compared with the data, such as the number of examples.
 """
 
 from __future__ import annotations
@@ -47,16 +47,16 @@ PROCESSES = 1 << 10
 RUNS = 100_000
 """Of one study."""
 OPTION = 1 << 24
-"""Any whole number among the options of an encoding or a position model, seeds apart."""
+"""Any integer option of an encoding or a position model, except seeds."""
 
 
 def bounded(config: Any, where: str = "", **most: int) -> None:
-    """Nothing of a configuration is larger than it may be.
+    """Check the largest values of a configuration.
 
     Args:
-        config: whose attributes are looked at.
-        where: what their names begin with, in errors.
-        most: the largest value of each.
+        config: the configuration.
+        where: prefix of the names in errors.
+        most: the largest value of each attribute.
 
     Raises:
         ConfigError: one is larger.
@@ -68,7 +68,7 @@ def bounded(config: Any, where: str = "", **most: int) -> None:
 
 
 def few_parameters(width: int, feedforward: int, layers: int) -> None:
-    """Layers of these sizes fit into some machine.
+    """Check that layers of these sizes fit into some machine.
 
     Raises:
         ConfigError: they have more parameters than :data:`PARAMETERS`.

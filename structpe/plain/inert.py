@@ -1,4 +1,4 @@
-"""Options that cannot act: one mechanism for all configurations."""
+"""Options that have no effect are errors: one mechanism for all configurations."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Inert", "recorded", "refuse_inert"]
 
 
 def _always(config: Any) -> bool:
-    """Whatever else is set."""
+    """The default condition."""
     return True
 
 
@@ -40,7 +40,7 @@ _ASKED: ContextVar[bool] = ContextVar("_ASKED", default=True)
 
 @contextmanager
 def recorded() -> Iterator[None]:
-    """While configurations are read that a run has recorded: what they set is history, and nobody asks for it now."""
+    """A context without this check, for configurations that a run has recorded: nobody can change them any more."""
     before = _ASKED.set(False)
     try:
         yield
@@ -49,7 +49,7 @@ def recorded() -> Iterator[None]:
 
 
 def refuse_inert(config: Any, prefix: str = "", also: Iterable[Inert] = ()) -> None:
-    """Check that a configuration sets nothing that cannot act: only defaults may stand where they have no effect.
+    """Check that a configuration sets no field that has no effect; such fields must have their defaults.
 
     Args:
         config: a dataclass.
@@ -66,10 +66,8 @@ def refuse_inert(config: Any, prefix: str = "", also: Iterable[Inert] = ()) -> N
     for rule in rules:
         for name in rule.fields:
             if (value := getattr(config, name)) != defaults[name] and rule.when(config):
-                raise ConfigError(
-                    f"{prefix}{name} is {value!r}, which has no effect, as {rule.why}; leave {prefix}{name} out, or "
-                    f"change that"
-                )
+                wrong = f"{prefix}{name} is {value!r}, which has no effect, as {rule.why}"
+                raise ConfigError(f"{wrong}; leave {prefix}{name} out, or change that")
 
 
 def _default(field: Field[Any]) -> Any:

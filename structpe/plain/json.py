@@ -17,10 +17,10 @@ DEEPEST = 100
 
 
 def from_json(text: str | bytes) -> Any:
-    """What a JSON text says.
+    """Read a JSON text.
 
     Raises:
-        ValueError: it is no JSON, or a bound is exceeded.
+        ValueError: it is not JSON, or a bound is exceeded.
     """
     if len(text) > LARGEST:
         raise ValueError(f"{len(text)} bytes of JSON are given, {LARGEST} are allowed")
@@ -37,14 +37,14 @@ def from_json(text: str | bytes) -> Any:
 
 
 def read_json(path: Path, remedy: str) -> Any:
-    """What a JSON file says.
+    """Read a JSON file.
 
     Args:
         path: the file.
-        remedy: what to do where it is damaged.
+        remedy: advice for a damaged file.
 
     Raises:
-        StoreError: it is gone, it is no JSON in UTF-8, or a bound is exceeded.
+        StoreError: it is missing, not JSON in UTF-8, or exceeds a bound.
         OSError: it cannot be opened.
     """
     with undamaged(path, remedy):

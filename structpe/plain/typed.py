@@ -31,7 +31,7 @@ __all__ = ["Builder", "Checked", "hints_of", "options_of", "signature_of"]
 T = TypeVar("T")
 
 WRONG = msgspec.ValidationError, UnicodeEncodeError
-"""What msgspec raises for a value; the second for a text with half of a character, where it looks for a number."""
+"""The errors of msgspec for a value; the second is for a text with half of a character in place of a number."""
 LONGEST = 200
 """Characters of a value that an error shows."""
 WORDS = {
@@ -249,7 +249,7 @@ def _stand_in(cls: type) -> _StandIn:
 
 
 class _Form:
-    """What the parameters of a function take.
+    """The parameters of a function.
 
     Attributes:
         parameters: by name.
@@ -312,9 +312,9 @@ def _hints_of(call: Callable[..., Any]) -> dict[str, Any]:
 
 
 class Checked(ABCMeta):
-    """The class of classes whose constructors check their arguments as plain data are checked.
+    """Metaclass of classes whose constructors check their arguments like plain data.
 
-    Such a class says by ``_bound(given, named)`` which :class:`Builder` does it.
+    Such a class implements ``_bound(given, named)`` with a :class:`Builder`.
     """
 
     def __call__(cls, *given: Any, **named: Any) -> Any:
@@ -324,7 +324,7 @@ class Checked(ABCMeta):
 
     @property
     def __signature__(cls) -> inspect.Signature:
-        """That of the constructor, for ``help``, editors and pages, which would show that of this class."""
+        """The signature of the constructor, for ``help``, editors and pages, which would show the metaclass's."""
         return signature_of(cls.__init__)  # type: ignore[misc]
 
 
@@ -339,7 +339,7 @@ def _is_checkable(hint: Any) -> bool:
 
 
 def _of_python(value: Any) -> Any:
-    """Numbers of NumPy as Python's, those in lists and tuples too."""
+    """Convert numbers of NumPy, also in lists and tuples, to Python's."""
     if type(value) in (list, tuple):
         return type(value)(map(_of_python, value))
     number = isinstance(value, Number) or type(value).__name__ in ("bool", "bool_")
@@ -374,7 +374,7 @@ def _length(hint: Any) -> int:
 
 
 def _words(hint: Any) -> str:
-    """What a type takes, for people."""
+    """A type in words."""
     origin, inner = get_origin(hint), get_args(hint)
     if origin is Literal:
         return f"{'one of ' if inner[1:] else ''}{', '.join(map(repr, inner))}"

@@ -1,4 +1,4 @@
-"""YAML, read event by event: depth, aliases and tags reach nothing that recurses, multiplies or constructs."""
+"""YAML, read event by event, since PyYAML's own loaders recurse, multiply aliases and construct objects of tags."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ DEEPEST = 100
 LONGEST_NUMBER = 400
 """Characters of a number."""
 WIDEST = 1 << 63
-"""No whole number is as large, or larger."""
+"""All integers are smaller."""
 UNNAMEABLE = re.compile("[\0\ud800-\udfff]")
-"""What no name of a file, and no text in UTF-8, can hold."""
+"""Characters that neither a file name nor a text in UTF-8 can contain."""
 MERGE = "<<"
 FLOAT = "tag:yaml.org,2002:float", re.compile(r"[-+]?(\d+\.?|\.\d)\d*[eE][-+]?\d+$"), list("-+.0123456789")
-"""``1e-3``, which is a number in YAML 1.2 and for people, and text to PyYAML, which follows YAML 1.1."""
+"""``1e-3``: a number in YAML 1.2, but a text in YAML 1.1, which PyYAML follows."""
 
 
 def from_yaml(text: str, what: str = "the text") -> Any:
-    """What a YAML text says.
+    """Read a YAML text.
 
     Args:
         text: one document, or nothing, which is null.
-        what: it is, for errors.
+        what: name of the text in errors.
 
     Raises:
         ConfigError: it is not YAML, a key is given twice or is not text, a value is not plain, or a bound is exceeded;
@@ -48,9 +48,9 @@ def from_yaml(text: str, what: str = "the text") -> Any:
     if len(text) > LONGEST:
         raise ConfigError(f"{what} has {len(text)} characters, {LONGEST} are allowed; is it the right one?")
     if found := yaml.reader.Reader.NON_PRINTABLE.search(text):
-        raise _Wrong(
-            f"the character U+{ord(found[0]):04X} may not be in it", *_place(text, found.start()), syntax=True
-        ).of(what)
+        problem = f"the character U+{ord(found[0]):04X} may not be in it"
+        line, column = text.count("\n", 0, found.start()), found.start() - text.rfind("\n", 0, found.start()) - 1
+        raise _Wrong(problem, line, column, syntax=True).of(what)
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the parser in C is not in every build of PyYAML
     building = _Building(_with_floats(yaml.resolver.Resolver)(), yaml.constructor.SafeConstructor())
     try:
@@ -63,22 +63,16 @@ def from_yaml(text: str, what: str = "the text") -> Any:
         where = (mark.line, mark.column) if mark is not None else (0, 0)
         raise _Wrong(str(error.problem or error.context), *where, syntax=True).of(what) from None
     except (yaml.YAMLError, ValueError) as error:
-        raise ConfigError(f"{what} is no YAML: {' '.join(str(error).split())[:200]}") from None
+        raise ConfigError(f"{what} is not YAML: {' '.join(str(error).split())[:200]}") from None
     return building.whole
 
 
 def to_yaml(data: Any) -> str:
-    """Plain data as a YAML text, from which :func:`from_yaml` makes the same."""
+    """Write plain data as a YAML text, the inverse of :func:`from_yaml`."""
     import yaml
 
     dumper = _with_floats(yaml.SafeDumper)
     return str(yaml.dump(data, Dumper=dumper, sort_keys=False, allow_unicode=True))
-
-
-def _is_unquoted(event: Event) -> bool:
-    import yaml
-
-    return isinstance(event, yaml.ScalarEvent) and bool(event.implicit[0])
 
 
 def _with_floats(cls: Any) -> Any:
@@ -88,19 +82,13 @@ def _with_floats(cls: Any) -> Any:
     return extended
 
 
-def _place(text: str, at: int) -> tuple[int, int]:
-    """Line and column of a character, from 0."""
-    return text.count("\n", 0, at), at - text.rfind("\n", 0, at) - 1
-
-
 class _Wrong(Exception):
-    """What is wrong with a YAML text, and where; lines and columns from 0.
+    """A problem of a YAML text.
 
     Args:
-        problem: what it is.
-        line: where.
-        column: where.
-        syntax: whether the text is no YAML at all.
+        problem: the problem.
+        line, column: its place, from 0.
+        syntax: whether the text is not YAML at all.
     """
 
     def __init__(self, problem: str, line: int, column: int, syntax: bool = False) -> None:
@@ -110,13 +98,13 @@ class _Wrong(Exception):
     def of(self, what: str) -> ConfigError:
         """The error for a user."""
         if self.syntax:
-            return ConfigError(f"{what} is no YAML: {self.problem} ({self.place})")
+            return ConfigError(f"{what} is not YAML: {self.problem} ({self.place})")
         return ConfigError(f"{self.place}: {self.problem}")
 
 
 @dataclass
 class _Open:
-    """A list or mapping whose end has not come."""
+    """A list or mapping that has not ended; ``merged`` are the mappings of its keys ``<<``."""
 
     value: list[Any] | dict[str, Any]
     anchor: str | None
@@ -137,7 +125,7 @@ class _Building:
         self._documents = self._size = 0
 
     def take(self, event: Event) -> None:
-        """The next event."""
+        """Take the next event."""
         import yaml
 
         if isinstance(event, yaml.ScalarEvent):
@@ -173,7 +161,7 @@ class _Building:
         return self._named[event.anchor]
 
     def _put(self, event: Event, value: Any, size: int, anchor: str | None = None) -> None:
-        """A whole value, into its place."""
+        """Put a complete value into its place, counted with everything in it: an alias counts in full each time."""
         if anchor is not None:
             self._named[anchor] = value, size
         if not self._open:
@@ -187,7 +175,7 @@ class _Building:
             into.value.append(value)
         elif into.key is None:
             into.key = self._key(event, value, into.value)
-            into.merging = value == MERGE and _is_unquoted(event)
+            into.merging = value == MERGE and bool(getattr(event, "implicit", (False,))[0])  # not in quotes
         else:
             self._entry(event, into, into.key, value)
             into.key = None
@@ -195,7 +183,7 @@ class _Building:
     def _key(self, event: Any, key: Any, known: dict[str, Any]) -> str:
         if type(key) is not str:
             shown = "" if isinstance(key, (dict, list)) else f" {key!r}"
-            raise self._wrong(event, f"the key{shown} is no text; put it in quotes")
+            raise self._wrong(event, f"the key{shown} is not a text; put it in quotes")
         if key in known:
             raise self._wrong(event, f"the key {key!r} is given twice; keep one of them")
         return key

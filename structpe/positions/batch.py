@@ -177,10 +177,10 @@ def encode(
     Args:
         structures: b structures.
         encodings: what to compute: encodings, names, or mappings with ``name`` and options. Duplicates are computed
-            once. What is named and learns, such as labels, learns from these structures.
-        device: where the positions are, and where return probabilities of walks (in graphs of up to 4,096 nodes) and
-            eigenvectors (of parts of up to 500 nodes) are computed in float64, such as ``cuda``. All else is computed
-            on the CPU; with None, these are too. Integral values are the same, real ones differ by rounding, and
+            once. An encoding given by name that must be fitted, such as labels, is fitted to these structures.
+        device: device of the positions, such as ``cuda``. Return probabilities of walks (in graphs of up to 4,096
+            nodes) and eigenvectors (of parts of up to 500 nodes) are computed there in float64, everything else on the
+            CPU. None computes all on the CPU. Integral values are the same, real ones differ by rounding, and
             eigenvectors of a repeated eigenvalue by their basis.
 
     Returns:
@@ -200,7 +200,7 @@ def encode(
 
 
 def checked(structures: Sequence[Structure], encodings: Sequence[Asked], whose: str) -> tuple[Encoding, ...]:
-    """The encodings of a call that takes structures too, from which those learn that are named, and learn.
+    """The encodings of a call; those given by name are fitted to its structures.
 
     Args:
         structures: one or more.
@@ -208,7 +208,7 @@ def checked(structures: Sequence[Structure], encodings: Sequence[Asked], whose: 
         whose: the function, in errors.
 
     Raises:
-        EncodingError: an argument is no such list.
+        EncodingError: an argument is not such a list.
         PositionError: there is no encoding of a name, or no such option.
     """
     check_structures(structures, whose)
@@ -247,10 +247,8 @@ def _pad(encoding: Encoding, encoded: Sequence[Encoded]) -> Tensor:
     most = max(len(e.values) for e in encoded)
     first = encoded[0].values
     if len(shapes := {e.values.shape[1:] for e in encoded}) > 1:
-        raise EncodingError(
-            f"encoding {encoding.name!r} gives units {' and '.join(map(str, sorted(shapes)))} numbers; "
-            f"structures of one batch need features of one shape"
-        )
+        wrong = f"encoding {encoding.name!r} gives units {' and '.join(map(str, sorted(shapes)))} numbers"
+        raise EncodingError(f"{wrong}; structures of one batch need features of one shape")
     padded = np.zeros((len(encoded), most, *first.shape[1:]), dtype=np.result_type(*(e.values for e in encoded)))
     for row, e in zip(padded, encoded, strict=True):
         row[: len(e.values)] = e.values
@@ -279,7 +277,7 @@ def _merge(encoded: Sequence[Encoded], real: bool) -> Lookup:
 
 def _there(index: NDArray[Any], used: int) -> tuple[NDArray[Any], NDArray[Any]]:
     """The values that some pair of the batch has, of a vocabulary that all structures of a data set share."""
-    if used > 16 * index.size:  # sorting takes so much longer than counting; label paths of a large data set
+    if used > 16 * index.size:  # then sorting the index is faster than counting: label paths of a large data set
         there, number = np.unique(index, return_inverse=True)
         return there, number.reshape(index.shape).astype(_narrowest(len(there)))
     present = np.bincount(index.reshape(-1), minlength=used) > 0
@@ -288,9 +286,9 @@ def _there(index: NDArray[Any], used: int) -> tuple[NDArray[Any], NDArray[Any]]:
 
 
 def _cut(table: Tensor) -> Tensor:
-    """Values without the padding that all of them have, which is for longer ones of structures in other batches.
+    """Values without padding that all of them have, since the longest are in other batches; in int64.
 
-    They are stored in the narrowest type, and PyTorch looks up by int64.
+    They are stored in the narrowest type, but PyTorch looks up by int64.
     """
     there = table != -1
     for axis in range(1, table.ndim):
@@ -300,9 +298,9 @@ def _cut(table: Tensor) -> Tensor:
 
 
 def _table(encoded: Sequence[Encoded], real: bool = False) -> tuple[NDArray[Any], list[NDArray[Any]]]:
-    """The distinct values of a batch, and per structure, which of them its index means.
+    """The distinct values of a batch, and per structure, the values that its index refers to.
 
-    Structures of one column share its values, among which nothing has to be searched; nor among real numbers.
+    Structures of one column share its values, which are distinct already; real numbers are not searched for equal ones.
     """
     tables = {id(e.values): e.values for e in encoded}
     whole = [np.arange(len(table)) for table in tables.values()]
@@ -330,7 +328,7 @@ def _of_sequences(encoded: Sequence[Encoded], places: Sequence[NDArray[np.int64]
 
 
 def _lookup_of_sequences(table: NDArray[Any], index: NDArray[np.int64]) -> Lookup:
-    """From the index of offsets; without values of longer sequences of other batches."""
+    """The lookup of an index of offsets, without values that only longer sequences of other batches have."""
     used, offsets = np.unique(index, return_inverse=True)
     diagonals, most = torch.from_numpy(offsets.astype(_narrowest(len(used))))[None], len(offsets) // 2 + 1
     return Lookup(torch.from_numpy(table[used]), torch.arange(len(used))[None], Toeplitz(diagonals, most, most))

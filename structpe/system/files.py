@@ -63,7 +63,7 @@ PATIENCE = 10.0
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS)
 OS_ERROR = re.compile(r"\(os error (\d+)\)")
-"""How safetensors, which has its own kind of errors, quotes an error of the system."""
+"""The notation of system errors in safetensors, which has its own exceptions."""
 
 
 class Busy(StructPEError):
@@ -180,7 +180,7 @@ def atomic_write_folder(path: Path, write: Callable[[Path], object]) -> None:
 
 
 def followed(path: Path) -> Path:
-    """Where a link leads, also if nothing is there yet; any other path as it is. One to itself is an OSError."""
+    """The target of a link, even if it does not exist; any other path unchanged. A link to itself is an OSError."""
     place = Path(os.path.realpath(path)) if path.is_symlink() else path
     if place.is_symlink():
         raise OSError(errno.ELOOP, f"the link leads to itself ({os.strerror(errno.ELOOP)})", str(path))
@@ -285,15 +285,15 @@ def _locked(path: Path, work: Path, waiting: Callable[[], object] | None) -> Bas
             continue
         except Timeout:
             if waiting is None:
-                busy = Busy("another writer is at work there; wait until it has ended, or choose another place")
-                raise busy.at(path) from None
+                wrong = "another writer is at work there; wait until it has ended, or choose another place"
+                raise Busy(wrong).at(path) from None
             waiting()
             timeout = -1.0
 
 
 @contextmanager
 def _opened(work: Path) -> Iterator[int]:
-    """A folder that is no link, by a handle: whatever its name leads to meanwhile, it stays this one."""
+    """A handle of a folder that is not a link. It stays this folder, even if another process renames it."""
     handle = os.open(work, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         yield handle
@@ -302,7 +302,7 @@ def _opened(work: Path) -> Iterator[int]:
 
 
 def _ours(work: Path) -> bool:
-    """Whether there is a hidden folder of a writer: with its lock, or empty, as a process is killed before it locks.
+    """Whether this is the hidden folder of a writer: it has its lock, or is empty, if a process died before it locked.
 
     Raises:
         FileNotFoundError: there is nothing.
@@ -318,7 +318,7 @@ def _ours(work: Path) -> bool:
 
 
 def _empty(work: Path) -> None:
-    """Remove all but the lock; of a link the link."""
+    """Remove everything except the lock; of a link, the link itself."""
     with _opened(work) as folder:
         for name in os.listdir(folder):
             if stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
@@ -403,7 +403,7 @@ def sweep(*places: Path) -> None:
 def _remains(work: Path) -> bool:
     try:
         return _ours(work)
-    except OSError:  # there is nothing, or nothing that this user may look into
+    except OSError:  # the folder is missing, or not readable for this user
         return False
 
 
@@ -422,7 +422,7 @@ def seal(folder: Path, names: Iterable[str]) -> None:
 
 
 def wrong(folder: Path, names: Iterable[str]) -> str:
-    """What is wrong with the files of a folder; empty if they are unchanged.
+    """The damage to the files of a folder; empty if they are unchanged.
 
     Args:
         folder: the folder, with :data:`SUMS`.

@@ -94,10 +94,10 @@ def show_error(kind: type[BaseException], error: BaseException, trace: Traceback
 
 
 def say(text: str) -> None:
-    """One line."""
+    """Print one line on standard error."""
     print(printable(text), file=sys.stderr, flush=True)
 
 
 def on_terminal() -> bool:
-    """Whether somebody looks on, so that a bar can move."""
+    """Whether standard error is a terminal."""
     return sys.stderr.isatty()

@@ -1,4 +1,4 @@
-"""Processes of this machine, none of which outlives the one that started it; workers, also those of a Dask cluster."""
+"""Worker processes, on this machine or a Dask cluster. No process outlives the one that started it."""
 
 from __future__ import annotations
 
@@ -21,20 +21,19 @@ __all__ = ["Workers", "ends_with_its_parent", "in_order", "workers"]
 T = TypeVar("T")
 
 AHEAD = 16
-"""Tasks that are given out before the first result is waited for, at least;"""
+"""The smallest number of tasks that are submitted before the first result is awaited."""
 EACH = 2
-"""and so many per worker, so that none waits for the next."""
-
+"""Tasks per worker: one in work and one waiting, since a worker should never be idle."""
 RETRIES = 3
-"""How often a cluster gives a shard to another worker when one has died over it."""
+"""How often a cluster gives a shard to another worker after one has died."""
 
 
 class Workers(Executor):
-    """An executor and how many workers it has.
+    """An executor that knows its number of workers.
 
     Args:
         executor: processes of this machine, or of a cluster.
-        count: how many.
+        count: number of workers.
     """
 
     def __init__(self, executor: Executor, count: int) -> None:
@@ -45,12 +44,12 @@ class Workers(Executor):
 
 
 def ends_with_its_parent(end: Callable[[], object] = lambda: os._exit(1)) -> None:
-    """Let this process end when the one that started it does, however that ends. Every process calls this first.
+    """End this process when the one that started it ends in any way. Every worker calls this first.
 
-    A process that has none for a parent that ``multiprocessing`` knows is left as it is.
+    This has no effect in a process that ``multiprocessing`` did not start.
 
     Args:
-        end: ends the process; called in a thread, once the other has ended.
+        end: ends the process; called in a thread, once the parent has ended.
     """
     if (parent := parent_process()) is None:
         return
@@ -65,7 +64,7 @@ def ends_with_its_parent(end: Callable[[], object] = lambda: os._exit(1)) -> Non
 
 @contextmanager
 def workers(jobs: int = 1, scheduler: str | None = None) -> Iterator[Workers | None]:
-    """A context with an executor of several workers; None, for the calling process, if one job is asked for.
+    """A context with an executor of several workers; None, which means the calling process, for one job.
 
     Args:
         jobs: number of processes on this machine, each with one thread.
@@ -84,7 +83,7 @@ def workers(jobs: int = 1, scheduler: str | None = None) -> Iterator[Workers | N
     elif jobs == 1:
         yield None
     else:
-        spawn = get_context("spawn")  # threads of a forked process may hold locks for ever
+        spawn = get_context("spawn")  # a forked process may inherit locks that no thread will ever release
         with waiting(threads=1), ProcessPoolExecutor(jobs, spawn, ends_with_its_parent) as pool:
             try:
                 yield Workers(pool, jobs)
@@ -99,10 +98,10 @@ def in_order(
     """The results of a function, in the order of its tasks.
 
     Args:
-        function: a function of a module, as workers import it.
+        function: a function of a module, since workers import it.
         tasks: its arguments; read as workers become free.
         executor: None computes in this process.
-        ahead: how many tasks are given out before the first result is waited for, which bounds the memory; 0 for two
+        ahead: number of tasks that are submitted before the first result is awaited, which bounds the memory; 0 for two
             per worker, and 16 at least.
 
     Raises:
@@ -122,10 +121,8 @@ def in_order(
         while out:
             yield out.popleft().result()
     except BrokenProcessPool:
-        raise ConfigError(
-            "a worker process was killed, perhaps because memory was short; complete shards are kept: run the same "
-            "again, with fewer jobs"
-        ) from None
+        wrong = "a worker process was killed, perhaps because memory was short; complete shards are kept"
+        raise ConfigError(f"{wrong}: run the same again, with fewer jobs") from None
     finally:
         for future in out:
             future.cancel()
@@ -135,8 +132,6 @@ def _client(scheduler: str) -> Any:  # untyped upstream
     try:
         from distributed import Client
     except ImportError:
-        raise ConfigError(
-            "a cluster needs Dask, which is not installed: pip install 'structpe[scale]'; or give jobs for processes "
-            "of this machine"
-        ) from None
+        wrong = "a cluster needs Dask, which is not installed: pip install 'structpe[scale]'"
+        raise ConfigError(f"{wrong}; or give jobs for processes of this machine") from None
     return Client(scheduler)  # type: ignore[no-untyped-call]

@@ -319,7 +319,9 @@ def test_auto_takes_it_only_where_it_was_enabled(monkeypatch: pytest.MonkeyPatch
     assert kernel.unsuited(replace(CALL, dropout=0.1)) == "has no dropout of attention weights"
     assert kernel.unsuited(replace(CALL, traced=True)) == "is compiled on its own, not as part of a compiled model"
     large = replace(CALL, large=True)
-    assert kernel.unsuited(large) == "lets each query meet all rows of vectors, which are as many as pairs"
+    assert (
+        kernel.unsuited(large) == "multiplies each query with all rows of vectors, and there are as many rows as pairs"
+    )
     flex.disable()
     assert not kernel.suits(CALL)
 
@@ -329,8 +331,8 @@ def test_deterministic_algorithms_exclude_it(monkeypatch: pytest.MonkeyPatch) ->
     flex.enable("cuda", torch.bfloat16, 64)
     monkeypatch.setattr(torch, "are_deterministic_algorithms_enabled", lambda: True)
     assert KERNELS["flex"].suits(CALL)
-    assert KERNELS["flex"].unsuited(replace(CALL, gradients=True)) == "sums gradients of tables in no fixed order"
-    with pytest.raises(StructPEError, match="kernel 'flex' sums gradients of tables in no fixed order, and determin"):
+    assert KERNELS["flex"].unsuited(replace(CALL, gradients=True)) == "sums gradients of tables in an order that varies"
+    with pytest.raises(StructPEError, match="kernel 'flex' is not deterministic with gradients, and determin"):
         KERNELS["flex"].compute(*numbers(Sizes()), Terms(), 0.0)
 
 

@@ -241,8 +241,8 @@ def test_a_kernel_for_some_terms_alone_says_for_which(kernel: str) -> None:
             "with a feature map attention has no score that bias, scale could change; use position models that act by "
             "causal, maps, mask, pairs, projection, value",
         ),
-        ({"projection", "causal"}, "keys that are mixtures of others cannot be masked for each query, so that neither"),
-        ({"projection", "pairs"}, "neither causal attention nor listed pairs go with a projection; a mask must be"),
+        ({"projection", "causal"}, "with a projection, keys are mixtures, which cannot be masked for each query"),
+        ({"projection", "pairs"}, "leave out causal attention and listed pairs; a mask must be"),
     ],
 )
 @pytest.mark.parametrize("kernel", ["auto", *sorted(KERNELS)])
@@ -372,7 +372,7 @@ def test_auto_leaves_a_mask_of_pairs_to_dense_where_keys_are_summed_first(name: 
     with watching() as seen:
         found = attend(q, k, v, terms)
     assert seen[0].kernel == "dense"
-    assert seen[0].others["linear"] == "sums keys before they meet a query, and a mask depends on the query"
+    assert seen[0].others["linear"] == "sums keys first, and a mask depends on the query"
     torch.testing.assert_close(found, attend(q, k, v, terms, "dense"))
     with watching() as seen:
         attend(q, k, v, Terms(mask=(torch.ones(1, 1, 1, 6, dtype=torch.bool),), feature_map=elu_plus_one))
@@ -390,9 +390,9 @@ def test_the_root_is_of_the_width_after_the_maps() -> None:
 def test_a_mask_of_pairs_does_not_go_with_the_linear_kernel() -> None:
     terms = drawn({"feature_map", "mask"}, 0)
     text = (
-        "kernel 'linear' sums keys before they meet a query, so that a mask cannot depend on the query; one is "
-        "(2, 1, 5, 5); give (b or 1, h or 1, 1, m), Terms(causal=True) for a causal mask, listed pairs, or use kernel "
-        "'dense', whose time and memory are quadratic"
+        "kernel 'linear' sums keys first, so a mask cannot depend on the query; one is "
+        "(2, 1, 5, 5); give (b or 1, h or 1, 1, m), Terms(causal=True) for a causal mask, or listed pairs; or use "
+        "kernel 'dense', whose time and memory are quadratic"
     )
     with pytest.raises(UnsupportedTerm, match=re.escape(text)):
         attend(*inputs(), terms, "linear")

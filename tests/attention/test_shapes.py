@@ -52,7 +52,7 @@ WRONG = [
     (Terms(value=(lookup(5, D),)), r"the table of a value has shape \(5, 8\); .* must be \(2 or 1, 8\)"),
     (Terms(value=(lookup(H, 1),), maps=(lambda q, k: (q, k),)), r"the table of a value has shape \(2, 1\)"),
     (Terms(mask=(torch.ones(1, 1, 5, N, dtype=torch.bool),)), r"mask has shape \(1, 1, 5, 4\)"),
-    (FLOATS, "a mask must be bool, but this one is torch.float32; convert it, for example with mask > 0"),
+    (FLOATS, "a mask must be bool, not torch.float32; convert it, for example with mask > 0"),
     (Terms(factors=(Factor(torch.ones(1, H, 5, 2), torch.ones(1, H, N, 2)),)), "the left of a factor has shape"),
     (Terms(factors=(Factor(torch.ones(1, H, N, 2), torch.ones(3, H, N, 2)),)), "the right of a factor has shape"),
     (UNRANKED, r"the right of a factor has shape \(1, 2, 4, 1\); .* must be \(2 or 1, 2 or 1, 4 or 1, 2\)"),

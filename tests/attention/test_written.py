@@ -83,7 +83,7 @@ def test_gradients_reach_the_table() -> None:
 
 @pytest.mark.parametrize("name", sorted(set(FIELDS) - set(MASKED)))
 def test_what_is_no_addition_is_refused(name: str) -> None:
-    with pytest.raises(UnsupportedTerm, match=f"acts by .*{name}.* is no mask that can be added to scores"):
+    with pytest.raises(UnsupportedTerm, match=f"acts by .*{name}.* cannot be written as an additive mask"):
         additive(drawn({name}, 0), numbers()[0], M)
 
 

@@ -82,7 +82,7 @@ def test_nothing_written_is_an_error_with_its_report(tmp_path: Path) -> None:
             "there is no option 'graphs' of the reader or the wri",
         ),
         (["a.conllu", "b.conllu", "--option", "graph"], 2, "--option 'graph' is not of the form KEY=VALUE"),
-        (["a.conllu", "b.conllu", "--option", "graph=["], 2, "--option 'graph=[' cannot be read: the value is no YAML"),
+        (["a.conllu", "b.conllu", "--option", "graph=["], 2, "--option 'graph=[' cannot be read: the value is not YA"),
         (["a.conllu", "b.xyz"], 1, "no writer claims '.xyz' files; say which with to= or --writer, one of"),
         (["a.conllu", "b.conllu", "--writer", "conll"], 1, "there is no writer named 'conll'. Did you mean 'conllu'?"),
         (["a.conllu", "b.conllu", "--reader", "conll"], 1, "there is no reader named 'conll'. Did you mean 'conllu'?"),

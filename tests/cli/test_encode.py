@@ -85,7 +85,7 @@ def test_bad_items_are_named_or_skipped(tmp_path: Path) -> None:
         (
             ["--encoding", "distance:max_distance=[1"],
             2,
-            "--encoding 'distance:max_distance=[1' cannot be read: it is no YAML: ",
+            "--encoding 'distance:max_distance=[1' cannot be read: it is not YAML: ",
         ),
         (["--encoding", "distance", "--reader", "arm"], 1, "there is no reader named 'arm'. Did you mean 'amr'?"),
         (["--reader", "amr"], 2, "encode: the following arguments are required: --encoding"),

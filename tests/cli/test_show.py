@@ -75,7 +75,7 @@ def test_figures(tmp_path: Path) -> None:
         (["--index", "-1"], 2, "--index is -1; structures are counted from 0"),
         (["--out", "picture.gif"], 2, "--out picture.gif has no known suffix; give a name that ends in .png"),
         (["--position", "graformr"], 2, "there is no position model named 'graformr'. Did you mean 'graformer'?"),
-        (["--position", "[t5"], 2, "--position '[t5' cannot be read: it is no YAML: "),
+        (["--position", "[t5"], 2, "--position '[t5' cannot be read: it is not YAML: "),
         (["--position", "{name: t5, bukets: 3}"], 2, "position model 't5' has no option named 'bukets'"),
         (["--position", "t5", "--checkpoint", "run"], 2, "--position and --checkpoint both name a position model"),
         (["--checkpoint", "no-run"], 1, "no-run holds no config.yaml; give the folder of a run"),

@@ -265,7 +265,7 @@ def test_a_store_that_is_there_is_opened_if_it_is_the_same(written: Path, monkey
     computed = count_calls(monkeypatch, Order)
     store = write(written, iter(SENTENCES), ENCODED_BY, say=told.append)
     assert (computed, len(store)) == ([], 5)
-    assert told == [f"{written} is there already, of the same structures and encodings; nothing is encoded"]
+    assert told == [f"{written} exists already, with the same structures and encodings; nothing is encoded"]
 
 
 @pytest.mark.parametrize("other", ["structures", "names", "fewer", "encodings", "library"])
@@ -341,7 +341,7 @@ def test_two_writers_of_one_store_do_the_work_once(tmp_path: Path, small_shards:
     assert os.waitpid(first, 0)[1] == 0
     assert told == [
         f"another process writes to {tmp_path / 'store'}; waiting for it",
-        f"{tmp_path / 'store'} is there already, of the same structures and encodings; nothing is encoded",
+        f"{tmp_path / 'store'} exists already, with the same structures and encodings; nothing is encoded",
     ]
     store.verify()
     assert [file.name for file in tmp_path.iterdir()] == ["store"]

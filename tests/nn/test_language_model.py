@@ -168,7 +168,10 @@ def test_what_goes_not_together_is_said() -> None:
 
 def test_a_model_that_needs_more_than_order_says_what_to_give() -> None:
     net = model("zhu-sum")
-    with pytest.raises(PositionError, match=r"cannot be made: .*; give positions = structpe.encode\(structures"):
+    with pytest.raises(
+        PositionError,
+        match=r"cannot be computed from the order of the units alone: .*; give positions = structpe.encode\(structures",
+    ):
         net(units(4))
 
 

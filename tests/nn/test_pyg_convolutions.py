@@ -132,7 +132,7 @@ def test_a_class_of_an_imported_module() -> None:
         ("torch_geometric.nn.SAGEconv", "there is no MessagePassing named 'SAGEconv'. Did you mean 'SAGEConv'"),
         ("torch_geometric.nothing.SAGEConv", "No module named 'torch_geometric.nothing'"),
         ("torch_geometric.nn.GPSConv", "there is no MessagePassing named 'GPSConv'"),
-        ("antigravity.Conv", "module 'antigravity' is not imported; a path begins with 'torch_geometric.'"),
+        ("antigravity.Conv", "module 'antigravity' is not imported; give a path in 'torch_geometric.'"),
         ({"name": "gine", "eps": 1}, "convolution 'gine' has no option 'eps'"),
         ({"aggr": "max"}, "a convolution is a name, or a mapping with 'name' and options"),
     ],
@@ -151,7 +151,7 @@ def test_what_is_no_convolution(given: Any, message: str) -> None:
         ("torch_geometric.nn.GINConv", "cannot be made with the options {}: .*'nn'"),
         ({"name": "torch_geometric.nn.GATConv", "heads": 2}, r"makes \(2, 12\) of two nodes of width 6, .*give out_ch"),
         ("torch_geometric.nn.GCN2Conv", "cannot be made with the options {}: .*'alpha'"),
-        ({"name": "torch_geometric.nn.GCN2Conv", "alpha": 0.1}, "does not take what a layer has, which is x, edge_ind"),
+        ({"name": "torch_geometric.nn.GCN2Conv", "alpha": 0.1}, "does not take the arguments of a layer, x, edge_ind"),
     ],
 )
 def test_what_cannot_be_made(given: Any, message: str) -> None:

@@ -87,7 +87,7 @@ def test_which_readout_a_model_takes() -> None:
     for level in {readout.level for readout in READOUTS.values()}:
         assert sum(readout.default for readout in READOUTS.values() if readout.level == level) == 1
     with pytest.raises(
-        ConfigError, match=r"readout is 'sum', which is of the level 'graph'; .* 'node': choose one of node"
+        ConfigError, match=r"readout is 'sum', which has the level 'graph'; .* 'node': choose one of node"
     ):
         readout_of("sum", "node")
     with pytest.raises(ConfigError, match="no readout is the default of the level 'edge'"):

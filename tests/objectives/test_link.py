@@ -58,5 +58,5 @@ def test_metrics_of_ranks() -> None:
     assert [METRICS[f"hits@{k}"].of(ranks, target) for k in (1, 3, 10)] == [0.25, 0.5, 0.75]
     assert LINK.reported == ("mrr", "hits@1", "hits@3", "hits@10")
     assert Link(3, "hits@3", 9).reported == ("hits@3", "mrr", "hits@1", "hits@10")
-    with pytest.raises(ConfigError, match="no query is in this split"):
+    with pytest.raises(ConfigError, match="this split has no query"):
         METRICS["mrr"].of(ranks[:0], target[:0])

@@ -38,7 +38,7 @@ def test_items_of_unknown_class_do_not_count():
 @pytest.mark.parametrize("name", ["mae", "rmse", "accuracy"])
 def test_nothing_known_is_an_error_and_no_nan(name):
     prediction, target = np.zeros((2, 2)), np.full(2, -1) if name == "accuracy" else np.full((2, 2), NAN)
-    with pytest.raises(ConfigError, match="no target is known in this split, so that there is nothing to score"):
+    with pytest.raises(ConfigError, match="no target is known in this split, so there is nothing to score"):
         METRICS[name].of(prediction, target)
 
 

@@ -101,13 +101,13 @@ def test_dates_stay_texts() -> None:
         ("x: &a [*a]", "line 1, column 8: the alias 'a' is a part of itself; write it out"),
         ("x: *a", "line 1, column 4: the alias 'a' has no anchor; write it out"),
         ("a: 1\nb: 2\na: 3", "line 3, column 1: the key 'a' is given twice; keep one of them"),
-        ("{1: a}", "line 1, column 2: the key 1 is no text; put it in quotes"),
-        ("{[1]: a}", "line 1, column 4: the key is no text; put it in quotes"),
+        ("{1: a}", "line 1, column 2: the key 1 is not a text; put it in quotes"),
+        ("{[1]: a}", "line 1, column 4: the key is not a text; put it in quotes"),
         ("{<<: 3}", "line 1, column 6: '<<' merges mappings; give one, or a list of them"),
         ("a\n--- \nb", "line 2, column 1: a second document begins here; keep one"),
         ('"a\\0b"', "line 1, column 1: the text holds U+0000; leave it out"),
-        ("a: 1\nb: \0", "the text is no YAML: the character U+0000 may not be in it (line 2, column 4)"),
-        ("a: \ud800", "the text is no YAML: the character U+D800 may not be in it (line 1, column 4)"),
+        ("a: 1\nb: \0", "the text is not YAML: the character U+0000 may not be in it (line 2, column 4)"),
+        ("a: \ud800", "the text is not YAML: the character U+D800 may not be in it (line 1, column 4)"),
         (
             "steps: 1" + 30 * "0",
             "line 1, column 8: 1000000000000000000000000000000 is beyond 64 bits; give a smaller number",
@@ -132,7 +132,7 @@ def test_bad_texts_are_explained(text: str, message: str) -> None:
     "text", ["a: [", "a: b: c", "a: 'b", "`a", "%YAML 3.0\n---\na", "a: b\n\tc: d", '"\\ud800"', "}"]
 )
 def test_what_is_no_yaml_says_where(text: str) -> None:
-    with pytest.raises(ConfigError, match=r"the value is no YAML: .+ \(line \d+, column \d+\)$"):
+    with pytest.raises(ConfigError, match=r"the value is not YAML: .+ \(line \d+, column \d+\)$"):
         from_yaml(text, "the value")
 
 

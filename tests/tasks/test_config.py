@@ -73,7 +73,7 @@ def test_differences_are_named_by_their_keys(file: Path) -> None:
             "'data.train.x=3': data.train is 'train.txt', which has no key; give all of it: data.train=",
         ),
         ("training.steps", "^'training.steps' is no override; write key=value, such as training.steps=100$"),
-        ("training.steps={", "^'training.steps={': the value is no YAML"),
+        ("training.steps={", "^'training.steps={': the value is not YAML"),
         ("training.steps=0", "^training.steps is 0; it must be 1 or more$"),
         ("training.steps=", "^training.steps takes a whole number; given is null$"),
         ("out=", "^out takes text; given is null$"),
@@ -100,7 +100,7 @@ def test_a_file_that_is_none(tmp_path: Path) -> None:
         load_config(None)
     (tmp_path / "bad.yaml").write_text("a: b: c")
     with pytest.raises(
-        ConfigError, match=r"bad.yaml: the file is no YAML: mapping values are not allowed .*line 1, column 5"
+        ConfigError, match=r"bad.yaml: the file is not YAML: mapping values are not allowed .*line 1, column 5"
     ):
         load_config(tmp_path / "bad.yaml")
     (tmp_path / "list.yaml").write_text("[1]")

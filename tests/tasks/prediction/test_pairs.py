@@ -160,7 +160,7 @@ def test_a_run_that_was_killed_ends_as_if_it_had_not(tmp_path: Path, monkeypatch
         ),
         (
             {"model": {"readout": "sum"}},
-            "readout is 'sum', which is of the level 'graph'; .* choose one of complex, dis",
+            "readout is 'sum', which has the level 'graph'; .* choose one of complex, dis",
         ),
         ({"model": {"readout": "complex", "width": 15}}, "model: width is 15; complex needs an even width"),
         (
