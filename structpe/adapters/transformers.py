@@ -46,7 +46,6 @@ __all__ = [
     "eject",
     "inject",
     "load",
-    "read_numbers",
     "register",
     "restore",
     "take_t5",
@@ -56,7 +55,7 @@ __all__ = [
 WHOLE, PARTS = "model.safetensors", "model.safetensors.index.json"
 
 
-def read_numbers(folder: Any, prefix: str) -> dict[str, Tensor]:
+def _read_numbers(folder: Any, prefix: str) -> dict[str, Tensor]:
     """The tensors of a checkpoint with a prefix, by their names without it.
 
     Raises:
@@ -213,7 +212,7 @@ def load(
         StoreError: the folder has no position model, or its parameters are missing or have other sizes.
     """
     register()
-    numbers = read_numbers(folder, f"{NAME}.")
+    numbers = _read_numbers(folder, f"{NAME}.")
     model = quietly(cls, folder, options)
     if not numbers or not restore(model, positions, freeze):
         raise StoreError(
