@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 import logging
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -315,16 +315,13 @@ def _own(module: Any, query: Tensor, keys: int, mask: Tensor | None, others: Map
     if mask is not None:
         mask = mask[..., :keys]
         terms += Terms(mask=(mask,)) if mask.dtype == torch.bool else Terms(bias=(mask,))
-    elif query.shape[2] > 1 and _first(others.get("is_causal"), getattr(module, "is_causal", False)):
-        terms += Terms(causal=True)
+    elif query.shape[2] > 1:
+        causal = others.get("is_causal")
+        terms += Terms(causal=bool(getattr(module, "is_causal", False) if causal is None else causal))
     bias, seat = others.get("position_bias"), getattr(module, "_structpe", None)
     if bias is not None and not (seat is not None and seat.injected.instead):
         terms += Terms(bias=(bias,))
     return terms
-
-
-def _first(given: bool | None, default: bool) -> bool:
-    return default if given is None else given
 
 
 def _check(position: PositionModel, needed: Dims, where: Where) -> None:
@@ -415,14 +412,10 @@ def quietly(cls: Any, folder: Any, options: Mapping[str, Any]) -> Any:
         theirs.set_verbosity(before)
         if bars:
             theirs.enable_progress_bar()  # type: ignore[no-untyped-call]
-    lost = [*_unknown(found["unexpected_keys"]), *found["missing_keys"]]
+    lost = [key for key in found["unexpected_keys"] if not key.startswith(f"{NAME}.")] + [*found["missing_keys"]]
     if lost:
         raise StoreError(
             f"the folder and {type(model).__name__} have different numbers: {listed(sorted(lost))}; load it with the "
             f"class that it was saved from"
         ).at(str(folder))
     return model
-
-
-def _unknown(keys: Sequence[str]) -> Iterator[str]:
-    return (key for key in keys if not key.startswith(f"{NAME}."))

@@ -15,7 +15,6 @@ from structpe.cli.base import Command, UsageError, print_table, refuse_idle
 from structpe.errors import StructPEError
 
 if TYPE_CHECKING:
-    from structpe.encodings import Encoding
     from structpe.positions import Cells, Dims, Spec
 
 __all__ = ["STRUCTURES", "ModelRow", "about", "chosen", "formula", "found"]
@@ -321,7 +320,7 @@ def _show_encodings(words: Sequence[str], as_json: bool) -> None:
     from structpe.encodings import ENCODINGS
 
     known = [
-        (name, "pair" if each.arity == 2 else "unit", _options(each), about(each), formula(each))
+        (name, "pair" if each.arity == 2 else "unit", [*inspect.signature(each).parameters], about(each), formula(each))
         for name, each in ENCODINGS.items()
     ]
     rows = [row for row in known if found(words, row[0], *row[3:])]
@@ -333,7 +332,3 @@ def _show_encodings(words: Sequence[str], as_json: bool) -> None:
     else:
         short = [[name, per, ", ".join(options), title] for name, per, options, title, _ in rows]
         print_table(header[:4], short, long=header[2:4])
-
-
-def _options(encoding: type[Encoding]) -> list[str]:
-    return list(inspect.signature(encoding).parameters)

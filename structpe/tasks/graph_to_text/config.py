@@ -56,10 +56,6 @@ class DataConfig:
     on_error: Literal["raise", "skip"] = "raise"
 
 
-def _by_loss(config: TextConfig) -> bool:
-    return config.training.metric == "loss"
-
-
 @dataclass(frozen=True)
 class TextConfig(ABC):
     """Base class of the configurations of graph to text.
@@ -86,7 +82,11 @@ class TextConfig(ABC):
     name: str = ""
 
     inert: ClassVar[tuple[Inert, ...]] = (
-        Inert(("dev_texts",), "training.metric is loss, for which no texts are written", _by_loss),
+        Inert(
+            ("dev_texts",),
+            "training.metric is loss, for which no texts are written",
+            lambda c: c.training.metric == "loss",
+        ),
     )
 
     def __post_init__(self) -> None:
