@@ -109,8 +109,8 @@ def _turned(x: Tensor, cos: Tensor, sin: Tensor, back: bool = False) -> Tensor:
     """Rotate (b, h, n, d), or undo the rotation."""
     if x.shape[-1] != cos.shape[-1]:
         raise PositionError(
-            f"the model rotates {cos.shape[-1]} of {x.shape[-1]} channels, so that a position model cannot meet "
-            f"queries and keys as they were before; choose one with biases"
+            f"the model rotates {cos.shape[-1]} of {x.shape[-1]} channels, and a position model cannot have the "
+            f"queries and keys before the rotation; choose one with biases"
         )
     first, last = x.chunk(2, dim=-1)
     other = torch.cat([-last, first], dim=-1)
@@ -153,7 +153,7 @@ class Beginning:
         cache = called.get("past_key_values")
         if getattr(cache, "is_compileable", False):
             raise PositionError(
-                "the cache has a fixed size, so that queries do not tell where they are; use the dynamic cache, which "
+                "the cache has a fixed size, and the places of queries are unknown; use the dynamic cache, which "
                 "generate does without cache_implementation"
             )
         passing = named[NAME] if NAME in named else self.writing.known() or {}

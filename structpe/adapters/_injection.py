@@ -445,7 +445,7 @@ def _of_path(paths: Paths, m: int, mask: Tensor | None, ids: Tensor | None, like
     if ids is not None:
         size = max(m, int(units.max()) + 1)
         if int(units.min()) < NONE or (there is None and int(units.min()) < 0):
-            raise PositionError("position_ids of a token that is no padding are less than 0; places begin with 0")
+            raise PositionError("position_ids of a token other than padding are negative; places begin at 0")
     return TokenPositions(paths.of(size), size, units, units.new_zeros(len(units)), repeats=1 if ids is None else None)
 
 
@@ -504,8 +504,8 @@ def check_width(position: PositionModel, width: int) -> None:
     """
     if position.sites & {"inputs", "layer"} and position.dims.width != width:
         raise PositionError(
-            f"the hidden vectors have {width} numbers and all heads together {position.dims.width}, so that a position "
-            f"model that acts on the input does not fit; choose one that acts in attention"
+            f"the hidden vectors have {width} numbers and all heads together {position.dims.width}: a position model "
+            f"that acts on the input does not fit; choose one that acts in attention"
         )
 
 

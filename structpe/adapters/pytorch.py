@@ -183,9 +183,7 @@ class _Whole:
             self.passes.begin(_Known())
             return given, named
         if not isinstance(positions, Positions):
-            raise PositionError(
-                f"structpe is what structpe.encode gives, Positions; given is {type(positions).__name__}"
-            )
+            raise PositionError(f"structpe takes the Positions of structpe.encode; given is {type(positions).__name__}")
         x: Tensor = given[0] if given else named["query" if "query" in named else "src"]
         if x.ndim != 3:
             raise PositionError(f"positions are of a batch; the input has {x.ndim} axes and needs 3")

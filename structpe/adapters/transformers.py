@@ -390,7 +390,7 @@ def _without_own_bias(model: Any, where: Where) -> None:
         if isinstance(getattr(each, "relative_attention_bias", None), nn.Module)
     ]
     if not tables:
-        raise PositionError(f"the {where} has no bias of its own that could be left out; leave out instead=True")
+        raise PositionError(f"the {where} has no bias to replace; leave out instead=True")
     for table in tables:
         table.requires_grad_(False)
 

@@ -459,7 +459,7 @@ def _widest(names: Sequence[str]) -> float:
 
 
 def _axis(names: Sequence[str], room: float) -> dict[str, Any]:
-    """Names of rows or columns, thinned so that each has room."""
+    """Names of rows or columns, thinned to have enough room."""
     step = max(1, int(np.ceil(room)))
     at = list(range(0, len(names), step))
     shown = {"tickvals": at, "ticktext": [html.escape(names[i]) for i in at]}

@@ -217,7 +217,7 @@ class GraphExamples(ExampleSource, name="graph"):
         return Data(train, sizes, collate, valid, test, collate, encodings.seconds)
 
 
-_WHOLE = Inert(("batch_size", "order"), "sampling.kind is full, so that every step takes the whole graph")
+_WHOLE = Inert(("batch_size", "order"), "sampling.kind is full, and every step takes the whole graph")
 
 
 class NodeExamples(ExampleSource, name="node"):

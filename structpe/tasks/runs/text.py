@@ -423,8 +423,8 @@ class PretrainedTextRun(TextRun[PretrainedTextConfig, LearnedPretrained], name="
             with located(f"inject[{number}]"):
                 if (each.where, each.structures) == ("decoder", "given") and model.config.is_encoder_decoder:
                     raise ConfigError(
-                        "structures is given and where is decoder, whose tokens are those of the text: they are no "
-                        "units of the graph; give structures: path, or where: encoder or cross"
+                        "structures is given and where is decoder, whose tokens belong to the text and are not units "
+                        "of the graph; give structures: path, or where: encoder or cross"
                     )
                 position = build(described, dims(model, each.where, each.layers))
                 instead = each.start == "checkpoint"

@@ -61,7 +61,7 @@ def check_optimiser(config: TrainingConfig) -> None:
         cls = _found(config.optimiser.name)
         known = list(inspect.signature(cls).parameters)[1:]
         for name in (each for each in config.optimiser.options if each in KEYS):
-            raise ConfigError(f"{name} is no option here; set {KEYS[name]}")
+            raise ConfigError(f"{name} is not an option here; set {KEYS[name]}")
         if "lr" not in known:
             raise ConfigError(f"{config.optimiser.name} takes no learning rate (lr); choose another optimiser")
         Builder(ConfigError).check_names(
@@ -84,8 +84,8 @@ def _found(name: str) -> Any:
         ) from None
     if not (isinstance(found, type) and issubclass(found, torch.optim.Optimizer)) or found is torch.optim.Optimizer:
         raise ConfigError(
-            f"{name!r} is no optimiser; give the name of a class of torch.optim, such as AdamW or Adafactor, or the "
-            f"path of a subclass of torch.optim.Optimizer"
+            f"{name!r} is not an optimiser; give the name of a class of torch.optim, such as AdamW or Adafactor, or "
+            f"the path of a subclass of torch.optim.Optimizer"
         )
     return found
 
