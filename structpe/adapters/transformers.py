@@ -25,7 +25,7 @@ import torch
 from torch import Tensor, nn
 
 from structpe.adapters._hf_models import FAMILIES, Where, attentions, sizes, take_t5, usual
-from structpe.adapters._hooks import TURNED, Before, Beginning, Generating, Turning, check_known, first_place
+from structpe.adapters._hooks import ROTATION, BeginPass, ChangeInput, Generate, PassRotation, check_known, first_place
 from structpe.adapters._injection import Injected, Pass, Seat, Start, Structures, check_trial, check_width
 from structpe.adapters._passes import HOOKS, NAME, Passes, enter, leave
 from structpe.adapters._tokens import Collator, TokenPositions
@@ -302,7 +302,7 @@ def attention(
     seat: Seat | None = getattr(module, "_structpe", None)
     if seat is not None:
         terms += seat.terms(others.get(NAME, {}), query, keys, bool(module.training))
-        if (turned := others.get(TURNED)) is not None:
+        if (turned := others.get(ROTATION)) is not None:
             query, key, terms = turned.rewritten(query, key, terms)
     mixed = attend(query, key, value, terms, dropout=dropout)
     asked = weights(query, key, terms) if others.get("output_attentions") else None
@@ -354,17 +354,17 @@ def _enter(model: Any, injected: Injected, found: Sequence[tuple[nn.Module, nn.M
     for number, (layer, attending) in enumerate(found):
         seat = Seat(injected, number)
         attending._structpe = seat  # type: ignore[assignment]  # not a module, and not registered as one
-        hooks.append(attending.register_forward_pre_hook(Turning(), with_kwargs=True))
+        hooks.append(attending.register_forward_pre_hook(PassRotation(), with_kwargs=True))
         if injected.position.sites & {"inputs", "layer"}:
-            hooks.append(layer.register_forward_pre_hook(Before(seat, attending), with_kwargs=True))
+            hooks.append(layer.register_forward_pre_hook(ChangeInput(seat, attending), with_kwargs=True))
     if first:
         asked, writing = [model], Passes[Pass]()
         if model.config.is_encoder_decoder and (encoder := model.get_encoder()) is not None:
             asked.append(encoder)
         for module in asked:
-            hooks.append(module.register_forward_pre_hook(Beginning(model, module, writing), with_kwargs=True))
+            hooks.append(module.register_forward_pre_hook(BeginPass(model, module, writing), with_kwargs=True))
         if callable(getattr(type(model), "generate", None)):
-            model.generate = Generating(model, writing)
+            model.generate = Generate(model, writing)
 
 
 def _described(position: PositionModel) -> Any:
