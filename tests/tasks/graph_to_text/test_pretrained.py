@@ -244,7 +244,7 @@ WRONG: list[tuple[dict[str, Any], type[StructPEError], str]] = [
     (
         {"inject": [{"position": POSITION, "where": "decoder"}]},
         ConfigError,
-        r"inject\[0\]: .*no units of the graph; give",
+        r"inject\[0\]: .*not units of the graph; give",
     ),
     ({"prepare": {"longest_source": 3}}, StructPEError, "tokens, longest_source is 3; raise prepare.longest_source"),
     ({"prepare": {"longest_target": 1}}, ConfigError, "all training texts are longer than prepare.longest_target"),
