@@ -26,15 +26,15 @@ from structpe.attention.reference import vectors
 from structpe.errors import PositionError
 from structpe.terms import Terms
 
-__all__ = ["TURNED", "Before", "Beginning", "Generating", "Turned", "Turning", "check_known", "first_place"]
+__all__ = ["ROTATION", "BeginPass", "ChangeInput", "Generate", "PassRotation", "Rotation", "check_known", "first_place"]
 
 
-TURNED = "structpe_turned"
+ROTATION = "structpe_turned"
 """The argument of an attention with the rotation of its queries and keys."""
 _PAIRS = frozenset({"key", "query", "product"})
 
 
-class Turning:
+class PassRotation:
     """A hook of an attention that passes on the angles of its rotation, if it has one."""
 
     def __call__(self, attending: Any, given: Any, named: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
@@ -43,10 +43,10 @@ class Turning:
             return given, named
         cache = named.get("past_key_values")
         number = getattr(attending, "layer_idx", 0)
-        return given, {**named, TURNED: Turned(angles[0], angles[1], cache, number)}
+        return given, {**named, ROTATION: Rotation(angles[0], angles[1], cache, number)}
 
 
-class Turned:
+class Rotation:
     """The rotation of the queries and keys of one call.
 
     Args:
@@ -90,7 +90,7 @@ class Turned:
         """The angles (b or 1, m, d) of all keys; those of earlier keys are stored in the cache."""
         if self.cache is None:
             return self.cos, self.sin
-        n, kept = self.cos.shape[1], self.cache.__dict__.setdefault(f"_{TURNED}", {})
+        n, kept = self.cos.shape[1], self.cache.__dict__.setdefault(f"_{ROTATION}", {})
         known = kept.get(self.layer)
         if n < m and (known is None or known[0].shape[1] < m - n):
             raise PositionError(
@@ -109,8 +109,8 @@ def _turned(x: Tensor, cos: Tensor, sin: Tensor, back: bool = False) -> Tensor:
     """Rotate (b, h, n, d), or undo the rotation."""
     if x.shape[-1] != cos.shape[-1]:
         raise PositionError(
-            f"the model rotates {cos.shape[-1]} of {x.shape[-1]} channels, so that a position model cannot meet "
-            f"queries and keys as they were before; choose one with biases"
+            f"the model rotates {cos.shape[-1]} of {x.shape[-1]} channels, and a position model cannot have the "
+            f"queries and keys before the rotation; choose one with biases"
         )
     first, last = x.chunk(2, dim=-1)
     other = torch.cat([-last, first], dim=-1)
@@ -129,7 +129,7 @@ def _met(q: Tensor, k: Tensor, terms: Terms) -> list[Tensor]:
     return parts
 
 
-class Beginning:
+class BeginPass:
     """A hook that makes a :class:`Pass` of the argument ``structpe``.
 
     Args:
@@ -153,7 +153,7 @@ class Beginning:
         cache = called.get("past_key_values")
         if getattr(cache, "is_compileable", False):
             raise PositionError(
-                "the cache has a fixed size, so that queries do not tell where they are; use the dynamic cache, which "
+                "the cache has a fixed size, and the places of queries are unknown; use the dynamic cache, which "
                 "generate does without cache_implementation"
             )
         passing = named[NAME] if NAME in named else self.writing.known() or {}
@@ -207,7 +207,7 @@ def first_place(config: Any) -> int:
     return int(config.pad_token_id) + 1 if config.model_type in ("roberta", "xlm-roberta") else 0
 
 
-class Before:
+class ChangeInput:
     """A hook that changes the hidden vectors before a layer.
 
     Args:
@@ -234,7 +234,7 @@ class Before:
         return 0 if cache is None else int(cache.get_seq_length(self.attending.layer_idx))
 
 
-class Generating:
+class Generate:
     """``model.generate``, with the positions of ``structpe`` in every step.
 
     Args:
@@ -257,7 +257,7 @@ class Generating:
 
 
 KNOWN = frozenset(
-    {NAME, TURNED, "is_causal", "position_bias", "output_attentions"}  # are read
+    {NAME, ROTATION, "is_causal", "position_bias", "output_attentions"}  # are read
     | {"sliding_window"}  # is in the mask already
     | {"position_ids", "position_embeddings", "cache_position", "past_key_values", "use_cache"}  # of queries and keys
     | {"output_hidden_states", "output_router_logits", "return_dict", "num_items_in_batch", "deterministic"}

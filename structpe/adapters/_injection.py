@@ -28,7 +28,6 @@ from structpe.terms import Factor, Lookup, SparsePairs, Terms
 from structpe.transforms import grid
 
 __all__ = [
-    "CROSS",
     "Given",
     "Injected",
     "Pass",
@@ -39,9 +38,7 @@ __all__ = [
     "check_trial",
     "check_width",
     "difference",
-    "drawn",
     "started",
-    "with_same_draws",
 ]
 
 
@@ -74,18 +71,18 @@ def started(position: PositionModel) -> PositionModel | None:
     return copy.deepcopy(position).requires_grad_(False)
 
 
-def drawn(like: Tensor, training: bool) -> list[Tensor]:
+def _generator_states(like: Tensor, training: bool) -> list[Tensor]:
     """The states of the random generators; empty if nothing is random, or a model is compiled."""
     if not training or torch.compiler.is_compiling():
         return []
     return [torch.get_rng_state(), *([torch.cuda.get_rng_state(like.device)] if like.is_cuda else [])]
 
 
-def with_same_draws(states: list[Tensor], make: Callable[[], T], like: Tensor) -> T:
+def _with_same_draws(states: list[Tensor], make: Callable[[], T], like: Tensor) -> T:
     """Call ``make`` with given generator states: in training, both sets of parameters get the same random numbers."""
     if not states:
         return make()
-    later = drawn(like, True)
+    later = _generator_states(like, True)
     _set(states, like)
     try:
         return make()
@@ -158,7 +155,7 @@ def _with_table(x: Any, table: Tensor) -> Any:
     return type(x)(**{**given, "table": table})
 
 
-CROSS = (
+_CROSS = (
     "a position model that rotates queries and keys cannot enter cross-attention, whose queries all stand at one unit; "
     "choose one with biases or vectors of pairs"
 )
@@ -217,10 +214,10 @@ class Injected(nn.Module):
         self, answer: Callable[[PositionModel, Any], Any], prepared: tuple[Any, Any], like: Tensor
     ) -> tuple[Any, Any]:
         """A result with the current parameters, and with the initial ones; None if these are zero."""
-        before = [] if self.first is None else drawn(like, self.training)
+        before = [] if self.first is None else _generator_states(like, self.training)
         now = answer(self.position, prepared[0])
         first = self.first
-        return now, None if first is None else with_same_draws(before, lambda: answer(first, prepared[1]), like)
+        return now, None if first is None else _with_same_draws(before, lambda: answer(first, prepared[1]), like)
 
 
 def _changed(position: PositionModel, x: Tensor, prepared: Any, site: Site) -> Tensor:
@@ -408,7 +405,7 @@ class Seat:
         terms = self.injected.terms(prepared, Site(self.layer, training), q)
         places = passing.places(self.injected, positions, q, q.shape[2], keys)
         if places is not None and self.injected.where == "cross" and terms.maps:
-            raise PositionError(CROSS)
+            raise PositionError(_CROSS)
         return terms if places is None else places.terms(terms)
 
     def change(self, given: Any, x: Tensor, past: int, training: bool) -> Tensor:
@@ -448,7 +445,7 @@ def _of_path(paths: Paths, m: int, mask: Tensor | None, ids: Tensor | None, like
     if ids is not None:
         size = max(m, int(units.max()) + 1)
         if int(units.min()) < NONE or (there is None and int(units.min()) < 0):
-            raise PositionError("position_ids of a token that is no padding are less than 0; places begin with 0")
+            raise PositionError("position_ids of a token other than padding are negative; places begin at 0")
     return TokenPositions(paths.of(size), size, units, units.new_zeros(len(units)), repeats=1 if ids is None else None)
 
 
@@ -507,8 +504,8 @@ def check_width(position: PositionModel, width: int) -> None:
     """
     if position.sites & {"inputs", "layer"} and position.dims.width != width:
         raise PositionError(
-            f"the hidden vectors have {width} numbers and all heads together {position.dims.width}, so that a position "
-            f"model that acts on the input does not fit; choose one that acts in attention"
+            f"the hidden vectors have {width} numbers and all heads together {position.dims.width}: a position model "
+            f"that acts on the input does not fit; choose one that acts in attention"
         )
 
 
@@ -532,7 +529,7 @@ def _answers(injected: Injected, structure: Structure, like: Tensor) -> bool:
     for site in sites:
         terms = injected.terms(prepared, site, q)
         if injected.where == "cross" and terms.maps:
-            raise PositionError(CROSS)
+            raise PositionError(_CROSS)
         for change in TokenUnits(place, place, units, 1).terms(terms).maps:
             change(q, q)
     injected.mixes = any(_mixes(injected, prepared, site, like.new_ones(1, units, dims.width)) for site in sites)

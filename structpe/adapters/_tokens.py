@@ -485,7 +485,7 @@ def _others(items: Sequence[Mapping[str, Any]], lengths: Sequence[int], left: bo
             made[key] = torch.stack([torch.as_tensor(each) for each in given])
         except (TypeError, ValueError, RuntimeError) as error:
             raise PositionError(
-                f"{key!r} of the items is no number or array of one shape, and cannot be part of a batch; leave it out"
+                f"{key!r} of the items is not a number or an array of one shape, and cannot be batched; leave it out"
             ) from error
     return made
 

@@ -236,7 +236,8 @@ def inject(model: nn.Module, position: PositionModel | Config) -> GraphHandle:
         raise PositionError("there is a position model already; give both as one, first + second, or eject it")
     check_additive(position)
     enter(model, position)
-    handle, hooks = GraphHandle(position), []
+    handle = GraphHandle(position)
+    hooks: list[Any] = []
     for number, site in enumerate(sites):
         if isinstance(site, nn.MultiheadAttention):
             hooks.append(site.register_forward_pre_hook(_OfAll(handle, number), with_kwargs=True))

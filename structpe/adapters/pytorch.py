@@ -62,7 +62,8 @@ def additive_masks(
     check_model(position, "additive_masks")
     prepared = position.prepare(positions)
     layers = [position.terms(prepared, Site(layer, training)) for layer in range(position.dims.layers)]
-    return written(layers, _like(position), position.dims.heads, positions, present, causal)
+    like = next((each.detach() for each in (*position.parameters(), *position.buffers())), torch.zeros(()))
+    return written(layers, like, position.dims.heads, positions, present, causal)
 
 
 def inject(module: nn.Module, position: PositionModel | Config) -> PositionModel:
@@ -182,9 +183,7 @@ class _Whole:
             self.passes.begin(_Known())
             return given, named
         if not isinstance(positions, Positions):
-            raise PositionError(
-                f"structpe is what structpe.encode gives, Positions; given is {type(positions).__name__}"
-            )
+            raise PositionError(f"structpe takes the Positions of structpe.encode; given is {type(positions).__name__}")
         x: Tensor = given[0] if given else named["query" if "query" in named else "src"]
         if x.ndim != 3:
             raise PositionError(f"positions are of a batch; the input has {x.ndim} axes and needs 3")
@@ -272,8 +271,3 @@ def _layers(module: Any) -> list[Any]:
         f"a {type(module).__name__} is not known; known are nn.TransformerEncoder, nn.TransformerEncoderLayer and "
         f"nn.MultiheadAttention. additive_masks makes the masks for any other attention"
     )
-
-
-def _like(position: PositionModel) -> Tensor:
-    """A tensor with the dtype and the device of a position model."""
-    return next((each.detach() for each in (*position.parameters(), *position.buffers())), torch.zeros(()))

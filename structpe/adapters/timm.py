@@ -94,7 +94,7 @@ def dims(model: Any, layers: Sequence[int] | None = None) -> Dims:
     whole = all(isinstance(getattr(model, name, None), kind) for name, kind in _PARTS.items())
     if not found or not whole or any(not _attends(each) for each in found):
         raise PositionError(
-            f"{type(model).__name__} is no Vision Transformer of timm's form: patch_embed, num_prefix_tokens, and "
+            f"{type(model).__name__} is not a Vision Transformer of timm's form: patch_embed, num_prefix_tokens, and "
             f"blocks whose attn takes attn_mask and has num_heads"
         )
     return Dims(int(model.embed_dim), int(found[0].num_heads), len(_numbers(model, layers)))

@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 import logging
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ import torch
 from torch import Tensor, nn
 
 from structpe.adapters._hf_models import FAMILIES, Where, attentions, sizes, take_t5, usual
-from structpe.adapters._hooks import TURNED, Before, Beginning, Generating, Turning, check_known, first_place
+from structpe.adapters._hooks import ROTATION, BeginPass, ChangeInput, Generate, PassRotation, check_known, first_place
 from structpe.adapters._injection import Injected, Pass, Seat, Start, Structures, check_trial, check_width
 from structpe.adapters._passes import HOOKS, NAME, Passes, enter, leave
 from structpe.adapters._tokens import Collator, TokenPositions
@@ -46,7 +46,6 @@ __all__ = [
     "eject",
     "inject",
     "load",
-    "read_numbers",
     "register",
     "restore",
     "take_t5",
@@ -56,7 +55,7 @@ __all__ = [
 WHOLE, PARTS = "model.safetensors", "model.safetensors.index.json"
 
 
-def read_numbers(folder: Any, prefix: str) -> dict[str, Tensor]:
+def _read_numbers(folder: Any, prefix: str) -> dict[str, Tensor]:
     """The tensors of a checkpoint with a prefix, by their names without it.
 
     Raises:
@@ -213,7 +212,7 @@ def load(
         StoreError: the folder has no position model, or its parameters are missing or have other sizes.
     """
     register()
-    numbers = read_numbers(folder, f"{NAME}.")
+    numbers = _read_numbers(folder, f"{NAME}.")
     model = quietly(cls, folder, options)
     if not numbers or not restore(model, positions, freeze):
         raise StoreError(
@@ -303,7 +302,7 @@ def attention(
     seat: Seat | None = getattr(module, "_structpe", None)
     if seat is not None:
         terms += seat.terms(others.get(NAME, {}), query, keys, bool(module.training))
-        if (turned := others.get(TURNED)) is not None:
+        if (turned := others.get(ROTATION)) is not None:
             query, key, terms = turned.rewritten(query, key, terms)
     mixed = attend(query, key, value, terms, dropout=dropout)
     asked = weights(query, key, terms) if others.get("output_attentions") else None
@@ -316,16 +315,13 @@ def _own(module: Any, query: Tensor, keys: int, mask: Tensor | None, others: Map
     if mask is not None:
         mask = mask[..., :keys]
         terms += Terms(mask=(mask,)) if mask.dtype == torch.bool else Terms(bias=(mask,))
-    elif query.shape[2] > 1 and _first(others.get("is_causal"), getattr(module, "is_causal", False)):
-        terms += Terms(causal=True)
+    elif query.shape[2] > 1:
+        causal = others.get("is_causal")
+        terms += Terms(causal=bool(getattr(module, "is_causal", False) if causal is None else causal))
     bias, seat = others.get("position_bias"), getattr(module, "_structpe", None)
     if bias is not None and not (seat is not None and seat.injected.instead):
         terms += Terms(bias=(bias,))
     return terms
-
-
-def _first(given: bool | None, default: bool) -> bool:
-    return default if given is None else given
 
 
 def _check(position: PositionModel, needed: Dims, where: Where) -> None:
@@ -358,17 +354,17 @@ def _enter(model: Any, injected: Injected, found: Sequence[tuple[nn.Module, nn.M
     for number, (layer, attending) in enumerate(found):
         seat = Seat(injected, number)
         attending._structpe = seat  # type: ignore[assignment]  # not a module, and not registered as one
-        hooks.append(attending.register_forward_pre_hook(Turning(), with_kwargs=True))
+        hooks.append(attending.register_forward_pre_hook(PassRotation(), with_kwargs=True))
         if injected.position.sites & {"inputs", "layer"}:
-            hooks.append(layer.register_forward_pre_hook(Before(seat, attending), with_kwargs=True))
+            hooks.append(layer.register_forward_pre_hook(ChangeInput(seat, attending), with_kwargs=True))
     if first:
         asked, writing = [model], Passes[Pass]()
         if model.config.is_encoder_decoder and (encoder := model.get_encoder()) is not None:
             asked.append(encoder)
         for module in asked:
-            hooks.append(module.register_forward_pre_hook(Beginning(model, module, writing), with_kwargs=True))
+            hooks.append(module.register_forward_pre_hook(BeginPass(model, module, writing), with_kwargs=True))
         if callable(getattr(type(model), "generate", None)):
-            model.generate = Generating(model, writing)
+            model.generate = Generate(model, writing)
 
 
 def _described(position: PositionModel) -> Any:
@@ -394,7 +390,7 @@ def _without_own_bias(model: Any, where: Where) -> None:
         if isinstance(getattr(each, "relative_attention_bias", None), nn.Module)
     ]
     if not tables:
-        raise PositionError(f"the {where} has no bias of its own that could be left out; leave out instead=True")
+        raise PositionError(f"the {where} has no bias to replace; leave out instead=True")
     for table in tables:
         table.requires_grad_(False)
 
@@ -416,14 +412,10 @@ def quietly(cls: Any, folder: Any, options: Mapping[str, Any]) -> Any:
         theirs.set_verbosity(before)
         if bars:
             theirs.enable_progress_bar()  # type: ignore[no-untyped-call]
-    lost = [*_unknown(found["unexpected_keys"]), *found["missing_keys"]]
+    lost = [key for key in found["unexpected_keys"] if not key.startswith(f"{NAME}.")] + [*found["missing_keys"]]
     if lost:
         raise StoreError(
             f"the folder and {type(model).__name__} have different numbers: {listed(sorted(lost))}; load it with the "
             f"class that it was saved from"
         ).at(str(folder))
     return model
-
-
-def _unknown(keys: Sequence[str]) -> Iterator[str]:
-    return (key for key in keys if not key.startswith(f"{NAME}."))

@@ -39,7 +39,6 @@ __all__ = [
     "parse_encoding",
     "parse_options",
     "parse_position",
-    "parse_yaml",
     "picture_input",
 ]
 
@@ -177,7 +176,7 @@ def check_file(given: Namespace) -> None:
         raise UsageError(f"{name} is an option of reading, and no file is given; give one, or leave {name} out")
 
 
-def parse_yaml(text: str, option: str, what: str = "it") -> Any:
+def _parse_yaml(text: str, option: str, what: str = "it") -> Any:
     """Parse the YAML of an option.
 
     Raises:
@@ -204,7 +203,7 @@ def parse_options(given: Sequence[str]) -> dict[str, Any]:
             raise UsageError(f"--option {option!r} is not of the form KEY=VALUE")
         if (key := name.replace("-", "_")) in options:
             raise UsageError(f"--option {name} is given twice; give it once")
-        options[key] = parse_yaml(value, f"--option {option!r}", "the value")
+        options[key] = _parse_yaml(value, f"--option {option!r}", "the value")
     return options
 
 
@@ -256,8 +255,8 @@ def parse_encoding(text: str) -> dict[str, Any]:
             raise UsageError(f"--encoding {text!r} is not of the form NAME or NAME:key=value,key=value")
         if twice := next((key for key, times in Counter(key for key, _, _ in pairs).items() if times > 1), None):
             raise UsageError(f"--encoding {text!r} gives {twice!r} twice; give it once")
-        return {"name": name, **{key: parse_yaml(value, f"--encoding {text!r}") for key, _, value in pairs}}
-    described = parse_yaml(text, f"--encoding {text!r}")  # YAML includes JSON
+        return {"name": name, **{key: _parse_yaml(value, f"--encoding {text!r}") for key, _, value in pairs}}
+    described = _parse_yaml(text, f"--encoding {text!r}")  # YAML includes JSON
     if not isinstance(described, dict) or not isinstance(described.get("name"), str):
         raise UsageError(f'--encoding {text!r} has no name; write it as {{"name": "distance", "max_distance": 8}}')
     return described
@@ -304,7 +303,7 @@ def parse_position(text: str) -> Any:
     Raises:
         UsageError: it is not YAML.
     """
-    return parse_yaml(text, f"--position {text!r}")
+    return _parse_yaml(text, f"--position {text!r}")
 
 
 SEARCH = ("beam", "length_penalty", "longest")

@@ -15,10 +15,9 @@ from structpe.cli.base import Command, UsageError, print_table, refuse_idle
 from structpe.errors import StructPEError
 
 if TYPE_CHECKING:
-    from structpe.encodings import Encoding
     from structpe.positions import Cells, Dims, Spec
 
-__all__ = ["STRUCTURES", "SURVEY", "ModelRow", "about", "add_filters", "chosen", "formula", "found", "refuse_filters"]
+__all__ = ["STRUCTURES", "ModelRow", "about", "chosen", "formula", "found"]
 
 
 ROLE = re.compile(r":\w+:`~?([^`]*)`")
@@ -58,7 +57,7 @@ FLAGS = {
 }
 
 
-def add_filters(parser: ArgumentParser) -> None:
+def _add_filters(parser: ArgumentParser) -> None:
     """Declare a search word and a filter for each cell of Table 1."""
     parser.add_argument("words", metavar="WORD", nargs="*", help="only rows that have each word in name, title or key")
     group = parser.add_argument_group("filters", "a row must pass all that are given; --no-... negates one")
@@ -90,7 +89,7 @@ def chosen(given: Namespace, measured: Callable[[str], T]) -> list[T]:
     return sorted(kept, key=lambda row: (row.place, row.name))
 
 
-def refuse_filters(given: Namespace) -> None:
+def _refuse_filters(given: Namespace) -> None:
     """Check that no filter of position models is given.
 
     Raises:
@@ -155,7 +154,7 @@ def _nothing(given: Namespace, names: Sequence[str]) -> str:
     return f"no position model has {wanted}.{hint} Leave out a word or a filter; 'structpe positions' lists all"
 
 
-SURVEY = {"t": 512, "n": 30_000, "D_max": 8, "K": 5, "dr": 64, "t1": 16}
+_SURVEY = {"t": 512, "n": 30_000, "D_max": 8, "K": 5, "dr": 64, "t1": 16}
 """Sizes for the survey's formulas."""
 
 
@@ -184,11 +183,11 @@ class Positions(Command, name="positions"):
         parser.add_argument("--notes", action="store_true", help="say why cells differ from the survey's")
         parser.add_argument("--encodings", action="store_true", help="list encodings instead")
         parser.add_argument("--json", action="store_true", help="print everything as JSON")
-        add_filters(parser)
+        _add_filters(parser)
 
     def run(self, given: Namespace) -> None:
         if given.encodings:
-            refuse_filters(given)
+            _refuse_filters(given)
             refuse_idle(given, "on encodings", "--width", "--heads", "--layers", "--notes")
             _show_encodings(given.words, given.json)
             return
@@ -281,7 +280,7 @@ class ModelRow:
         if self.spec is None or self.spec.table1 is None:
             return None
         own = {"d": self.dims.width, "h": self.dims.heads, "l": self.dims.layers, "d1": self.dims.width // 2}
-        return float(eval(self.spec.table1.params, {"__builtins__": {}}, SURVEY | own))  # our own transcription
+        return float(eval(self.spec.table1.params, {"__builtins__": {}}, _SURVEY | own))  # our own transcription
 
     def cells(self) -> list[str]:
         """The cells of its row."""
@@ -321,7 +320,7 @@ def _show_encodings(words: Sequence[str], as_json: bool) -> None:
     from structpe.encodings import ENCODINGS
 
     known = [
-        (name, "pair" if each.arity == 2 else "unit", _options(each), about(each), formula(each))
+        (name, "pair" if each.arity == 2 else "unit", [*inspect.signature(each).parameters], about(each), formula(each))
         for name, each in ENCODINGS.items()
     ]
     rows = [row for row in known if found(words, row[0], *row[3:])]
@@ -333,7 +332,3 @@ def _show_encodings(words: Sequence[str], as_json: bool) -> None:
     else:
         short = [[name, per, ", ".join(options), title] for name, per, options, title, _ in rows]
         print_table(header[:4], short, long=header[2:4])
-
-
-def _options(encoding: type[Encoding]) -> list[str]:
-    return list(inspect.signature(encoding).parameters)

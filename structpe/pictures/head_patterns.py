@@ -48,8 +48,6 @@ __all__ = [
     "Trained",
     "Untrained",
     "begin",
-    "bias_of",
-    "listening",
     "load",
     "of_encoder",
     "weights_of",
@@ -164,7 +162,7 @@ def of_encoder(structure: Structure, position: PositionModel, seed: int = 0) -> 
         x = torch.randn(dims.width, dtype=torch.float64).expand(1, structure.unit_count, -1)
     positions = encode([structure], position.encodings).to(torch.device("cpu"), torch.float64)
     try:
-        with listening(encoder) as heard:
+        with _listening(encoder) as heard:
             encoder.padded(x, positions)
     finally:
         position.to(was)
@@ -186,7 +184,7 @@ def refuse_own_attention(position: PositionModel) -> None:
 
 
 @contextmanager
-def listening(model: nn.Module) -> Iterator[list[Patterns]]:
+def _listening(model: nn.Module) -> Iterator[list[Patterns]]:
     """Record each attention of an encoder, layer by layer, while it runs on one structure."""
     heard: list[Patterns] = []
 
@@ -240,7 +238,7 @@ def weights_of(q: Tensor, k: Tensor, terms: Terms) -> Tensor:
     return torch.cat([attend(q, k, columns, alone, "dense") for columns in padded], dim=-1)[..., :count]
 
 
-def bias_of(terms: Terms, heads: int, n: int, m: int) -> Tensor | None:
+def _bias_of(terms: Terms, heads: int, n: int, m: int) -> Tensor | None:
     """(1, h, n, m) the sum of all biases and factors of one structure; None if there are none."""
     parts = [factor.left @ factor.right.transpose(-1, -2) for factor in terms.factors]
     parts += [_pairs(each, n, m) for each in terms.bias]
@@ -257,7 +255,7 @@ def _pairs(bias: Lookup | SparsePairs | Tensor, n: int, m: int) -> Tensor:
 
 def _noted(q: Tensor, k: Tensor, terms: Terms) -> Patterns:
     mixed = terms.projection is not None  # biases are added to scores of mixtures of keys, which are not units
-    bias = None if mixed else bias_of(terms, q.shape[1], q.shape[2], k.shape[2])
+    bias = None if mixed else _bias_of(terms, q.shape[1], q.shape[2], k.shape[2])
     return Patterns(weights_of(q, k, terms)[:1], None if bias is None else bias[:1])
 
 
@@ -340,7 +338,7 @@ def _graph_to_text(run: GraphToTextRun, item: Item, content: Content) -> Trained
     batch = preparer.collate([example], "together")
     precise = tuple(each.to(torch.device("cpu"), torch.float64) for each in batch.positions)
     batch = batch.replaced(positions=precise)
-    with listening(model.encoder) as heard:
+    with _listening(model.encoder) as heard:
         _encode(model, batch, content)
     return Trained(example.structure, position, gathered(heard, position), str(folder), CONTENTS[content])
 
@@ -382,7 +380,7 @@ def _prediction(run: PredictionRun, item: Item, content: Content) -> Trained:
     encoded = {encoding: encoding.one(structure) for encoding in model.position.encodings}
     kept = {name: value for name, value in structure.features.items() if name not in ("x", "edge_x")}
     bare = replace(structure, features=kept)
-    with listening(model) as heard:
+    with _listening(model) as heard:
         model.hidden(collate([Example.of(bare, encoded)], model.grouping))
     return Trained(structure, model.position, gathered(heard, model.position), str(folder), CONTENTS[content])
 

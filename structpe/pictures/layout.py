@@ -27,19 +27,7 @@ from numpy.typing import NDArray
 from structpe.formats.smiles import SYMBOLS, ring_bonds, too_large
 from structpe.structure import Structure
 
-__all__ = [
-    "BONDS",
-    "Form",
-    "Points",
-    "Walk",
-    "form_of",
-    "has_words",
-    "hierarchy",
-    "leads_down",
-    "places_of",
-    "reading_rank",
-    "walk",
-]
+__all__ = ["Form", "Points", "Walk", "form_of", "has_words", "hierarchy", "places_of", "reading_rank", "walk"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +45,7 @@ class Walk:
     order: list[int]
 
 
-def leads_down(structure: Structure, most_leaves: int) -> bool:
+def _leads_down(structure: Structure, most_leaves: int) -> bool:
     """Whether a directed graph is drawn as a hierarchy: it has few leaves, and few edges in addition to a tree.
 
     With a given root, there may be up to twice the edges of a tree, and other components, as in some graphs of a corpus
@@ -143,7 +131,7 @@ Form: TypeAlias = Literal["sequence", "grid", "molecule", "tree", "hierarchy", "
 Points: TypeAlias = NDArray[np.float64]
 
 ELEMENTS = frozenset(SYMBOLS[: SYMBOLS.index("U") + 1])
-BONDS = frozenset({"single", "double", "triple", "aromatic"})
+_BONDS = frozenset({"single", "double", "triple", "aromatic"})
 LINE, WORD, BETWEEN = 10.5, 0.6, 0.42
 """Widths of a line of words, of a word of unknown width, and of the space between two words."""
 SLOW = 250
@@ -171,7 +159,7 @@ def form_of(structure: Structure) -> Form:
         return "sequence"
     if has_words(structure):
         return "tree"
-    if leads_down(structure, WIDE):
+    if _leads_down(structure, WIDE):
         return "hierarchy"
     return "tree" if structure.order is not None and structure.is_tree() else "graph"
 
@@ -218,7 +206,7 @@ def reading_rank(structure: Structure) -> NDArray[np.int64]:
 
 
 def _is_molecule(structure: Structure) -> bool:
-    known = ELEMENTS.issuperset(structure.nodes) and BONDS.issuperset(structure.relations)
+    known = ELEMENTS.issuperset(structure.nodes) and _BONDS.issuperset(structure.relations)
     named = bool(structure.relations) or not len(structure.edges)
     undirected = not structure.directed and structure.order is None
     return undirected and known and named and not too_large(structure.size, ring_bonds(structure))

@@ -28,7 +28,7 @@ from structpe.pictures.style import FAINT, GREY, INK, LINES, MUTED, PictureError
 from structpe.pictures.view import Looked, View, view
 from structpe.system.files import atomic_text
 
-__all__ = ["INCH", "MapFigure", "graph_of", "page", "save_page", "shell"]
+__all__ = ["MapFigure", "graph_of", "page", "save_page", "shell"]
 
 
 STYLE = """
@@ -161,7 +161,7 @@ def _figure(number: int, part: MapFigure, hidden: bool) -> str:
     return f'<figure class="map" data-map="{number}"{" hidden" if hidden else ""}>{part.figure}</figure>\n'
 
 
-INCH = 100
+_INCH = 100
 """Pixels."""
 EDGE = 10
 """Margin around the structure in pixels."""
@@ -180,7 +180,7 @@ def graph_of(drawn: Drawn) -> tuple[dict[str, Any], int]:
     width, height = drawn.size
     low = -drawn.arcs.below if drawn.arcs is not None else 0.0
     layout = {
-        **_layout(int(INCH * width) + 2 * EDGE + 1, int(INCH * height) + 2 * EDGE + 1),
+        **_layout(int(_INCH * width) + 2 * EDGE + 1, int(_INCH * height) + 2 * EDGE + 1),
         "xaxis": {**HIDDEN, "range": [0.0, width]},
         "yaxis": {**HIDDEN, "range": [low, low + height]},
         "annotations": _below(drawn),
@@ -213,7 +213,7 @@ def _over_picture(drawn: Drawn) -> dict[str, Any]:
     image = {"source": drawn.depiction.data_uri(), "xref": "x", "yref": "y", "x": 0, "y": 0, "sizex": wide,
              "sizey": high, "sizing": "stretch", "layer": "below"}  # fmt: skip
     return {
-        **_layout(int(np.clip(INCH * width, 320, 8000)), int(np.clip(INCH * height + 40, 160, 1100))),
+        **_layout(int(np.clip(_INCH * width, 320, 8000)), int(np.clip(_INCH * height + 40, 160, 1100))),
         "xaxis": {**HIDDEN, "range": [float(low[0] - room[0]), float(top[0] + room[0])]},
         "yaxis": {**HIDDEN, "scaleanchor": "x", "range": [float(top[1] + room[1]), float(low[1] - room[1])]},
         "images": [image],
@@ -294,7 +294,7 @@ def _texts(texts: list[PlacedText], points: float, colour: str) -> dict[str, Any
 
 
 def _pixels(points: float) -> float:
-    return round(points * INCH / 72, 1)
+    return round(points * _INCH / 72, 1)
 
 
 def _below(drawn: Drawn) -> list[dict[str, Any]]:
@@ -427,7 +427,7 @@ def _map(heat: Heat, limits: tuple[float, float] | None) -> dict[str, Any]:
     cell = float(np.clip(480 / max(rows, columns), 1.6, 34))
     names, under = _widest(heat.rows), _widest(heat.columns)
     left, below = 20 + names, 20 + under if square else 40.0
-    title = INCH * wide(heat.title, 0.72 * 13) + 20
+    title = _INCH * wide(heat.title, 0.72 * 13) + 20
     return {
         "data": [
             {
@@ -455,11 +455,11 @@ def _map(heat: Heat, limits: tuple[float, float] | None) -> dict[str, Any]:
 
 def _widest(names: Sequence[str]) -> float:
     """Width of the longest name at an axis, in pixels."""
-    return INCH * max(wide(name, 0.72 * LETTERS) for name in names)
+    return _INCH * max(wide(name, 0.72 * LETTERS) for name in names)
 
 
 def _axis(names: Sequence[str], room: float) -> dict[str, Any]:
-    """Names of rows or columns, thinned so that each has room."""
+    """Names of rows or columns, thinned to have enough room."""
     step = max(1, int(np.ceil(room)))
     at = list(range(0, len(names), step))
     shown = {"tickvals": at, "ticktext": [html.escape(names[i]) for i in at]}

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = [
-    "RELATED",
     "RELATION",
     "UPRIGHT",
     "Arcs",
@@ -30,7 +29,6 @@ __all__ = [
     "Laid",
     "PlacedText",
     "arcs_of",
-    "curve_of",
     "draw_arcs",
     "holds",
     "laid_out",
@@ -82,7 +80,7 @@ def holds(box: Box, point: NDArray[np.float64]) -> bool:
     return bool(box[0] <= point[0] <= box[2] and box[1] <= point[1] <= box[3])
 
 
-def curve_of(start: NDArray[np.float64], end: NDArray[np.float64], bend: float) -> EdgeCurve:
+def _curve_of(start: NDArray[np.float64], end: NDArray[np.float64], bend: float) -> EdgeCurve:
     """An edge with a bend, as a fraction of its length."""
     across = np.array([end[1] - start[1], start[0] - end[0]])
     return EdgeCurve(np.stack([start, (start + end) / 2 + bend * across, end]))
@@ -290,7 +288,7 @@ def _apart(
     return at - float((at - widths / 2).min())
 
 
-RELATED = 90
+_RELATED = 90
 """Largest number of edges with labels."""
 LONGEST = 22
 """Largest number of letters of a relation."""
@@ -349,7 +347,7 @@ def laid_out(structure: Structure, form: Form, names: list[str]) -> Laid:
     points = _points(structure.size, form)
     boxed = 0.02 if form == "graph" else 2 * PAD
     sizes = np.array([(wide(name, points) + 2 * PAD, tall(points) + boxed) for name in names])
-    written = len(structure.edges) <= RELATED and form not in ("sequence", "grid")
+    written = len(structure.edges) <= _RELATED and form not in ("sequence", "grid")
     relations = [label(structure.relation(edge), LONGEST) if written else "" for edge in range(len(structure.edges))]
     tries = [_Try(structure, form, sizes, relations, 1.0)]
     while tries[-1].left and (form == "graph" or structure.size <= FEW) and len(tries) < len(GROWN):
@@ -446,7 +444,7 @@ class _Edges:
                     continue
                 bend = 0.22 * (seen[pair] + (found is not None)) * (1 if source < target else -1)
                 bends = [bend] if found is None else [bend, -bend, 1.8 * bend, -1.8 * bend, 2.6 * bend, -2.6 * bend]
-                ways = tuple(curve_of(places[source], places[target], each) for each in bends)
+                ways = tuple(_curve_of(places[source], places[target], each) for each in bends)
                 self.across.append((edge, relations[edge], ways))
 
     def _down(self, edge: int, ends: tuple[Box, Box], down: bool, relation: str) -> None:

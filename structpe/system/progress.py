@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from structpe.system.printing import escaping, on_terminal, printable
 
@@ -58,8 +58,8 @@ class ProgressBars:
         """Update the bar of a name; the first call adds it. A total of 0 is unknown; None keeps the last note."""
         if name not in self._tasks:
             self._tasks[name] = self._progress.add_task(printable(name), total=None, note="")
-        fields = {} if note is None else {"note": note}
-        self._progress.update(self._tasks[name], completed=done, total=total or None, **fields)  # type: ignore[arg-type]
+        fields: dict[str, Any] = {} if note is None else {"note": note}
+        self._progress.update(self._tasks[name], completed=done, total=total or None, **fields)
 
     def remove(self, name: str) -> None:
         """Remove the bar of a name."""

@@ -1,1 +1,1 @@
-"""Tasks: what a model is trained to do, with its configuration, training, use and scores."""
+"""Tasks: their configurations, training, trained models and scores."""

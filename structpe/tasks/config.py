@@ -122,7 +122,7 @@ def _read(path: Path) -> dict[str, Any]:
     except IsADirectoryError:
         raise ConfigError(f"{path} is a folder; give the configuration file in it") from None
     except UnicodeDecodeError as error:
-        raise ConfigError(f"the file is no text in UTF-8 (byte {error.start}); give a YAML file").at(path) from None
+        raise ConfigError(f"the file is not UTF-8 text (byte {error.start}); give a YAML file").at(path) from None
     except ConfigError as error:
         raise error.at(path) from None
     if data is not None and not isinstance(data, dict):
@@ -133,7 +133,7 @@ def _read(path: Path) -> dict[str, Any]:
 def _override(data: dict[str, Any], override: str) -> None:
     key, equals, value = override.partition("=")
     if not equals or not key:
-        raise ConfigError(f"{override!r} is no override; write key=value, such as training.steps=100")
+        raise ConfigError(f"{override!r} is not an override; write key=value, such as training.steps=100")
     *groups, last = key.split(".")
     for place, group in enumerate(groups):
         inner = data.setdefault(group, {})

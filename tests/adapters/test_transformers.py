@@ -712,7 +712,7 @@ def test_ejected_it_is_the_model_of_before() -> None:
         ("bert", "alibi", {}, "'alibi' has no numbers to learn.* use start='own'"),
         ("bert", "deberta-v2", {"start": "own"}, "has its own attention, which another model cannot do"),
         ("t5", "learned", {"where": "cross"}, "acts on the input, and cross-attention has none"),
-        ("bert", "t5", {"instead": True}, "the encoder has no bias of its own that could be left out"),
+        ("bert", "t5", {"instead": True}, "the encoder has no bias to replace"),
         ("bert", "deberta", {}, "acts by scale changes a pretrained model from the beginning.* use start='own'"),
         ("bert", "mixed-rotary", {}, "acts by maps changes a pretrained model.* use start='own'"),
         ("llama", "wire", {}, "acts by maps changes a pretrained model.* use start='own'"),

@@ -72,7 +72,7 @@ def test_differences_are_named_by_their_keys(file: Path) -> None:
             "data.train.x=3",
             "'data.train.x=3': data.train is 'train.txt', which has no key; give all of it: data.train=",
         ),
-        ("training.steps", "^'training.steps' is no override; write key=value, such as training.steps=100$"),
+        ("training.steps", "^'training.steps' is not an override; write key=value, such as training.steps=100$"),
         ("training.steps={", "^'training.steps={': the value is not YAML"),
         ("training.steps=0", "^training.steps is 0; it must be 1 or more$"),
         ("training.steps=", "^training.steps takes a whole number; given is null$"),
@@ -107,7 +107,7 @@ def test_a_file_that_is_none(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"list.yaml: a configuration is a mapping of keys; the file holds a list$"):
         load_config(tmp_path / "list.yaml")
     (tmp_path / "binary.yaml").write_bytes(b"\xff\xfe")
-    with pytest.raises(ConfigError, match=r"binary.yaml: the file is no text in UTF-8 \(byte 0\); give a YAML file$"):
+    with pytest.raises(ConfigError, match=r"binary.yaml: the file is not UTF-8 text \(byte 0\); give a YAML file$"):
         load_config(tmp_path / "binary.yaml")
     with pytest.raises(ConfigError, match=r" is a folder; give the configuration file in it$"):
         load_config(tmp_path)

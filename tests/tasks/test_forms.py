@@ -118,5 +118,5 @@ def test_a_table_has_an_id_for_each_graph() -> None:
 
 
 def test_a_folder_of_no_run_is_said() -> None:
-    with pytest.raises(StructPEError, match=r"^None is no path; give the folder of a run, the 'out' of its conf"):
+    with pytest.raises(StructPEError, match=r"^None is not a path; give the folder of a run, the 'out' of its conf"):
         structpe.load(None)  # type: ignore[arg-type]

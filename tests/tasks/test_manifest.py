@@ -36,7 +36,7 @@ def test_every_kind_of_run_refuses_a_folder_with_files_of_its_names(kind: str, n
     (tmp_path / name).write_text("mine")
     run: Run[Any, Any, Any, Any] = RUNS[kind](None, tmp_path)
     with pytest.raises(
-        ConfigError, match=rf"holds {name}, which structpe would replace and has not written, .*\(out\)"
+        ConfigError, match=rf"holds {name}, which structpe would replace but has not written, .*\(out\)"
     ):
         claim(run.folder, run.writes(), run.owned())
     assert contents(tmp_path) == {name: "mine"}

@@ -82,9 +82,9 @@ def test_weights_of_another_run_are_refused(run: Path, two: tuple[Path, Path]) -
 
 def test_a_result_of_another_run_is_refused(run: Path, two: tuple[Path, Path]) -> None:
     shutil.copy(two[1] / "result.json", run / "result.json")
-    with pytest.raises(StoreError, match=r"result\.json: the result is that of another run; "):
+    with pytest.raises(StoreError, match=r"result\.json: the result belongs to another run; "):
         load_run(run).finished()
-    with pytest.raises(StoreError, match="the result of the run is that of other weights than these"):
+    with pytest.raises(StoreError, match="the result of the run belongs to other weights"):
         structpe.load(run, "cpu")
 
 
@@ -95,7 +95,7 @@ def test_weights_that_are_not_finite_are_refused(run: Path, value: float) -> Non
     spoilt = load_file(run / WEIGHTS)
     spoilt[next(name for name in spoilt if spoilt[name].is_floating_point())].view(-1)[-1] = value
     save_file(spoilt, run / WEIGHTS, metadata={"sha256": f"4:{digest(spoilt)}:{owner}"})
-    with pytest.raises(StoreError, match=r"model\.safetensors: the weights '.*' are no finite numbers, so"):
+    with pytest.raises(StoreError, match=r"model\.safetensors: the weights '.*' are not finite, and"):
         structpe.load(run, "cpu")
 
 
@@ -116,7 +116,7 @@ def test_a_training_that_diverges_says_so_and_keeps_what_was_written(
 
     monkeypatch.setattr(lightning_module.Metrics, "on_train_batch_end", after)
     monkeypatch.setattr(lightning_module.Validation, "_scores", lambda self, trainer, module: {})
-    with pytest.raises(StructPEError, match=r"are no finite numbers any more: training has diverged; lower"):
+    with pytest.raises(StructPEError, match=r"are no longer finite: training has diverged; lower"):
         train(make(type(KINDS[kind](tmp_path)), config))
     kept = sorted(each.name for each in (Path(config["out"]) / "checkpoints").iterdir())
     assert kept == ["step-00000001"]

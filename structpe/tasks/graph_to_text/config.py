@@ -56,10 +56,6 @@ class DataConfig:
     on_error: Literal["raise", "skip"] = "raise"
 
 
-def _by_loss(config: TextConfig) -> bool:
-    return config.training.metric == "loss"
-
-
 @dataclass(frozen=True)
 class TextConfig(ABC):
     """Base class of the configurations of graph to text.
@@ -86,7 +82,11 @@ class TextConfig(ABC):
     name: str = ""
 
     inert: ClassVar[tuple[Inert, ...]] = (
-        Inert(("dev_texts",), "training.metric is loss, for which no texts are written", _by_loss),
+        Inert(
+            ("dev_texts",),
+            "training.metric is loss, for which no texts are written",
+            lambda c: c.training.metric == "loss",
+        ),
     )
 
     def __post_init__(self) -> None:
@@ -99,7 +99,7 @@ class TextConfig(ABC):
             raise ConfigError(f"training.metric takes one of {known}; given is {self.training.metric!r}")
         refuse_inert(self)
         if not self.data.dev:
-            rule = Inert(("metric", "patience"), "data.dev is null, so that the last model is kept")
+            rule = Inert(("metric", "patience"), "data.dev is null, and the last model is kept")
             refuse_inert(self.training, "training.", [rule])
 
     @property
@@ -208,7 +208,7 @@ class PretrainedTextConfig(TextConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.model.freeze and not self.inject:
-            raise ConfigError("model.freeze is true and inject is empty, so that nothing would be trained; change one")
+            raise ConfigError("model.freeze is true and inject is empty, and nothing would be trained; change one")
         if not self.inject:
             refuse_inert(self.model, "model.", [Inert(("position_rate",), "inject is empty")])
 

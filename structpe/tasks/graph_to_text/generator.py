@@ -34,7 +34,6 @@ __all__ = [
     "TextModel",
     "UnitTextModel",
     "by_size",
-    "read_path",
     "read_split",
     "with_reader",
 ]
@@ -68,10 +67,10 @@ def read_split(data: DataConfig, split: Literal["train", "dev", "test"]) -> list
     paths = {"train": data.train, "dev": data.dev, "test": data.test}[split]
     if not paths:
         raise ConfigError(f"the configuration names no {split} split; set data.{split} to a file or folder")
-    return [item for path in ([paths] if isinstance(paths, str) else paths) for item in read_path(path, data)]
+    return [item for path in ([paths] if isinstance(paths, str) else paths) for item in _read_path(path, data)]
 
 
-def read_path(path: str | Path, data: DataConfig) -> list[Item]:
+def _read_path(path: str | Path, data: DataConfig) -> list[Item]:
     """Read all items of a file or folder with the reader of the configuration, and report skipped ones."""
     reading = read(path, data.reader, data.on_error, **data.options)
     if reading.skipped:
@@ -300,7 +299,7 @@ class Generator:
         if isinstance(source, (str, Path)):
             if self.config.data.reader is None:
                 raise ConfigError(NO_READER)
-            return read_path(source, self.config.data)
+            return _read_path(source, self.config.data)
         given: list[Item | Structure] = as_list(
             source,
             (Item, Structure),

@@ -1,1 +1,1 @@
-"""Predicting properties of graphs and nodes: benchmarks, and studies that compare models on them."""
+"""Prediction of properties of graphs and nodes: benchmarks, and studies that compare models on them."""

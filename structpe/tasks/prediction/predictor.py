@@ -108,7 +108,8 @@ class Signature:
             return
         values = graph.features.get(key)
         if values is None:
-            how = f"the reader {self.reader!r} with {_said(self.options)}" if self.reader else "your own code"
+            options = ", ".join(f"{name}={value}" for name, value in self.options.items()) or "no options"
+            how = f"the reader {self.reader!r} with {options}" if self.reader else "your own code"
             raise ConfigError(
                 f"the model reads {features.columns} numbers of each of the {what}, and the graph has no features "
                 f"{key!r}; let {how} make them as for the training data"
@@ -120,10 +121,6 @@ def _features(plain: Mapping[str, Any] | None) -> Features:
     if plain is None:
         return None
     return Categories(tuple(plain["sizes"])) if "sizes" in plain else Numbers(plain["columns"])
-
-
-def _said(options: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name}={value}" for name, value in options.items()) or "no options"
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,12 +232,8 @@ class Predictor:
         nodes = [replace(graph, units=None, owner=None) if graph.owner is not None else graph for graph in graphs]
         encoded = {encoding: encoding.many(nodes) for encoding in dict.fromkeys(self.model.position.encodings)}
         each = (Example.of(node, {e: values[i] for e, values in encoded.items()}) for i, node in enumerate(nodes))
-        return [self._read(example) for example in each]
-
-    def _read(self, example: Example) -> Example:
-        """The example with only the features that the model reads."""
-        x = None if self.signature.nodes is None else example.x
-        return replace(example, x=x, edge_x=None if self.signature.edges is None else example.edge_x)
+        reads_x, reads_edge_x = self.signature.nodes is not None, self.signature.edges is not None
+        return [replace(e, x=e.x if reads_x else None, edge_x=e.edge_x if reads_edge_x else None) for e in each]
 
     @torch.no_grad()
     def _predict(self, examples: Sequence[Example], numbers: Sequence[int]) -> tuple[NDArray[np.int64], Tensor]:

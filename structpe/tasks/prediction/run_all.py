@@ -32,17 +32,7 @@ from structpe.tasks.runs.prediction import PredictionRun, readable
 from structpe.tasks.training.folder import InUse, check_free, learned
 from structpe.tasks.training.folder import claim as claim_folder
 
-__all__ = [
-    "LOG",
-    "ProcessPool",
-    "RunEnd",
-    "leads_its_group",
-    "logged",
-    "matching_configs",
-    "run_all",
-    "steps_done",
-    "study_progress",
-]
+__all__ = ["LOG", "ProcessPool", "RunEnd", "leads_its_group", "matching_configs", "run_all"]
 
 
 TAIL = 400
@@ -50,7 +40,7 @@ TAIL = 400
 
 
 @contextmanager
-def study_progress(configs: Mapping[Key, PredictionConfig]) -> Iterator[Callable[[list[Key]], None]]:
+def _study_progress(configs: Mapping[Key, PredictionConfig]) -> Iterator[Callable[[list[Key]], None]]:
     """A progress bar for each run, as a function of the runs in progress; without a terminal it does nothing."""
     if not on_terminal():
         yield lambda running: None
@@ -61,12 +51,12 @@ def study_progress(configs: Mapping[Key, PredictionConfig]) -> Iterator[Callable
             for name in bars.names - set(map(str, running)):
                 bars.remove(name)
             for key in running:
-                bars.show(str(key), steps_done(Path(configs[key].out)), configs[key].training.steps)
+                bars.show(str(key), _steps_done(Path(configs[key].out)), configs[key].training.steps)
 
         yield show
 
 
-def steps_done(folder: Path) -> int:
+def _steps_done(folder: Path) -> int:
     """The step of the last line in the log of a run; 0 before its first line."""
     try:
         with (folder / "metrics.csv").open("rb") as file:
@@ -134,7 +124,7 @@ class ProcessPool:
                 _kill(process)
 
     def start(self, key: Key, target: Callable[..., None], given: tuple[Any, ...]) -> None:
-        """Start ``target(*given, connection)`` in a process; see :func:`logged`."""
+        """Start ``target(*given, connection)`` in a process; see :func:`_logged`."""
         receive, send = get_context("spawn").Pipe(duplex=False)
         process = get_context("spawn").Process(target=target, args=(*given, send))
         with _uninterrupted():
@@ -200,7 +190,7 @@ def leads_its_group() -> None:
 
 
 @contextlib.contextmanager
-def logged(folder: Path, tell: Connection) -> Iterator[None]:
+def _logged(folder: Path, tell: Connection) -> Iterator[None]:
     """Redirect output into the log of a folder, and send the end of the run to the :class:`ProcessPool`.
 
     Args:
@@ -269,7 +259,7 @@ def run_all(
     if warning := busy(jobs * threads):
         say(warning)
     report = _Report(study, len(left), jobs)
-    with ending(), study_progress(configs) as progress, ProcessPool(jobs, report.ended, progress) as pool:
+    with ending(), _study_progress(configs) as progress, ProcessPool(jobs, report.ended, progress) as pool:
         for number, key in enumerate(left, 1):
             pool.wait_for_room()
             if not fresh and PredictionRun(configs[key]).finished():
@@ -337,6 +327,6 @@ class _Report:
 
 def _run(folder: Path, config: PredictionConfig, fresh: bool, threads: int, encodings: Path, tell: Connection) -> None:
     leads_its_group()
-    with logged(folder, tell), ending():
+    with _logged(folder, tell), ending():
         torch.set_num_threads(threads)
         PredictionRun(config, encodings=encodings).train(fresh)

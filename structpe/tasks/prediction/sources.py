@@ -40,7 +40,6 @@ __all__ = [
     "PairExamples",
     "Parts",
     "Queries",
-    "check_whole",
 ]
 
 
@@ -94,7 +93,7 @@ class ExampleSource(Registered, ABC):
         """
 
 
-def check_whole(config: PredictionConfig, benchmark: Benchmark, here: str) -> None:
+def _check_whole(config: PredictionConfig, benchmark: Benchmark, here: str) -> None:
     """Check that sampling is off, at a level that has none.
 
     Args:
@@ -207,7 +206,7 @@ class GraphExamples(ExampleSource, name="graph"):
 
     @staticmethod
     def data(config: PredictionConfig, benchmark: Benchmark, split: Split, model: GraphModel, folder: Path) -> Data:
-        check_whole(config, benchmark, "whole graphs are, some of them in each step")
+        _check_whole(config, benchmark, "whole graphs are, some of them in each step")
         encodings = encode(benchmark.graphs, model.position.encodings, folder, config.training.jobs)
         collate = Structures(model.grouping, device_of(config.training).type)
         targets = np.asarray(benchmark.targets)
@@ -218,7 +217,7 @@ class GraphExamples(ExampleSource, name="graph"):
         return Data(train, sizes, collate, valid, test, collate, encodings.seconds)
 
 
-_WHOLE = Inert(("batch_size", "order"), "sampling.kind is full, so that every step takes the whole graph")
+_WHOLE = Inert(("batch_size", "order"), "sampling.kind is full, and every step takes the whole graph")
 
 
 class NodeExamples(ExampleSource, name="node"):
@@ -271,7 +270,7 @@ class PairExamples(ExampleSource, name="pair"):
 
     @staticmethod
     def data(config: PredictionConfig, benchmark: Benchmark, split: Split, model: GraphModel, folder: Path) -> Data:
-        check_whole(config, benchmark, "pairs of nodes are, some of them in each step")
+        _check_whole(config, benchmark, "pairs of nodes are, some of them in each step")
         check_pairs(config, benchmark, model)
         computed = encode(benchmark.graphs, model.position.encodings, folder, config.training.jobs)
         triples = np.asarray(benchmark.targets)

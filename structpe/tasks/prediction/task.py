@@ -125,7 +125,7 @@ class Prediction(Task):
             )
         total, count = sum(part.loss for part in parts), sum(part.count for part in parts)
         if not count:
-            raise StructPEError("no target of a split is known, so that there is nothing to score; use another split")
+            raise StructPEError("no target of a split is known, and there is nothing to score; use another split")
         return {"loss": total / count} | {name: METRICS[name].of(answers, targets) for name in self.objective.reported}
 
     def _score(self, examples: Sequence[Any], mine: Sequence[int], device: torch.device) -> list[Scored]:

@@ -1,4 +1,4 @@
-"""Runs: one training each, in a folder, begun, interrupted, gone on with and finished; one file per kind."""
+"""Runs: trainings in a folder, which can be interrupted and resumed; one file per kind."""
 
 from structpe.tasks.runs.base import RUNS, Run, load, load_run, run_of, train
 

@@ -277,7 +277,7 @@ class Run(Registered, ABC, Generic[C, D, L, R]):
         folders.check_sums(self.folder, self._constant_files())
         written = self.folder / "config.yaml"
         if not written.exists():
-            raise StoreError(f"{self.folder} holds what a training has made, but no config.yaml; {TRAIN_AFRESH}")
+            raise StoreError(f"{self.folder} holds files of a training, but no config.yaml; {TRAIN_AFRESH}")
         with recorded():
             earlier = type(self)(configurations.load(type(self.config), written), self.folder).kept
         if other := [key for key in configurations.differences(earlier, self.kept) if key not in self.free]:
@@ -322,7 +322,7 @@ class Run(Registered, ABC, Generic[C, D, L, R]):
         with undamaged(file, TRAIN_AFRESH):
             model.load_state_dict(load_weights(file, TRAIN_AFRESH, self.identity))
         if (scored := self.result_class.of(self.folder).get("weights")) and scored != recorded_digest(file):
-            raise StoreError(f"the result of the run is that of other weights than these; {TRAIN_AFRESH}").at(file)
+            raise StoreError(f"the result of the run belongs to other weights; {TRAIN_AFRESH}").at(file)
         model.eval()
 
     @property
@@ -340,7 +340,7 @@ class Run(Registered, ABC, Generic[C, D, L, R]):
     def _stored_result(self) -> R | None:
         done: R | None = self.result_class.load(self.folder)
         if done is not None and self.result_class.of(self.folder).get("run", self.identity) != self.identity:
-            raise StoreError(f"the result is that of another run; {self.result_class.remedy}").at(self.folder / FILE)
+            raise StoreError(f"the result belongs to another run; {self.result_class.remedy}").at(self.folder / FILE)
         return done
 
     @classmethod
@@ -392,7 +392,7 @@ class Run(Registered, ABC, Generic[C, D, L, R]):
 
 def _with_config(folder: str | Path) -> Path:
     if not isinstance(folder, (str, Path)):
-        raise StoreError(f"{folder!r:.80} is no path; give the folder of a run, the 'out' of its configuration")
+        raise StoreError(f"{folder!r:.80} is not a path; give the folder of a run, the 'out' of its configuration")
     if not (Path(folder) / "config.yaml").is_file():
         raise StoreError(f"{folder} holds no config.yaml; give the folder of a run, the 'out' of its configuration")
     return Path(folder)

@@ -22,7 +22,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 import torch
@@ -36,7 +36,6 @@ from structpe.errors import ConfigError, StoreError, located, undamaged
 from structpe.formats import Item
 from structpe.nn.seq2seq import EncoderDecoder
 from structpe.plain.inert import recorded
-from structpe.positions import Dims, PositionModel
 from structpe.positions.build import build
 from structpe.system.files import atomic_text, atomic_write
 from structpe.system.printing import say
@@ -196,10 +195,10 @@ class GraphToTextRun(TextRun[GraphToTextConfig, LearnedUnits], name="graph-to-te
     def check(self) -> None:
         """Build a small model, to find errors of the configuration before data are read."""
         config = self.config
-        encoder, decoder = (
-            _built(position, config.model.dims(side), f"{side}_position")
-            for side, position in (("encoder", config.encoder_position), ("decoder", config.decoder_position))
-        )
+        with located("encoder_position"):
+            encoder = build(config.encoder_position, config.model.dims("encoder"))
+        with located("decoder_position"):
+            decoder = build(config.decoder_position, config.model.dims("decoder"))
         EncoderDecoder(config.model, 8, encoder, decoder)
         self._earlier()
         check_devices(config.training)
@@ -298,11 +297,6 @@ def _shapes(key: str) -> bool:
     )
 
 
-def _built(position: Any, dims: Dims, key: str) -> PositionModel:
-    with located(key):
-        return build(position, dims)
-
-
 DESCRIBED, SUBWORDS = "pretrained.json", "subwords.json"
 
 
@@ -338,16 +332,18 @@ class PretrainedTextRun(TextRun[PretrainedTextConfig, LearnedPretrained], name="
             PositionError: a position model does not fit the checkpoint.
             ConfigError: another key is wrong, or the tokenizer belongs to another checkpoint.
         """
-        described, _ = self._read()
+        described = self._read()
         kind_of(described).check_suffix(self.config.prepare.suffix)
-        model = self._on_meta(described)
+        with torch.device("meta"):
+            model = texts_module.empty(described)
         self._inject(model, [each.position for each in self.config.inject])
         self._tokenizer(model.config)
         check_devices(self.config.training)
 
     def learn(self, data: Splits) -> LearnedPretrained:
-        described, _ = self._read()
-        model = self._on_meta(described)
+        described = self._read()
+        with torch.device("meta"):
+            model = texts_module.empty(described)
         tokenizer, padding, last = self._tokenizer(described)
         texts = Texts(self.config.prepare, tokenizer, padding, last, kind_of(described), ())
         positions = [
@@ -378,9 +374,9 @@ class PretrainedTextRun(TextRun[PretrainedTextConfig, LearnedPretrained], name="
             return LearnedPretrained(**plain, tokenizer=tokenizer)
 
     def untrained(self, learned: LearnedPretrained) -> PretrainedTextModel:
-        described, name = self._read()
+        described = self._read()
         torch.manual_seed(self.config.training.seed)
-        model = texts_module.filled(name, described)
+        model = texts_module.filled(self.config.model.pretrained, described)
         self._inject(model, learned.positions)
         return self._text_model(Pretrained(model.train()), learned)
 
@@ -410,11 +406,10 @@ class PretrainedTextRun(TextRun[PretrainedTextConfig, LearnedPretrained], name="
             "versions of encodings": digest(each.versions() for each in asked(model.model)),
         }
 
-    def _read(self) -> tuple[Any, str]:
-        """The configuration of the checkpoint, and its name."""
-        name = self.config.model.pretrained
+    def _read(self) -> Any:
+        """The configuration of the checkpoint."""
         with located("model.pretrained"):
-            return texts_module.configuration(name, self.config.model.options), name
+            return texts_module.configuration(self.config.model.pretrained, self.config.model.options)
 
     def _tokenizer(self, described: Any) -> tuple[Any, int, int]:
         """The tokenizer, and the ids of its padding token and of the token that ends a text."""
@@ -422,25 +417,21 @@ class PretrainedTextRun(TextRun[PretrainedTextConfig, LearnedPretrained], name="
         with located("prepare.tokenizer"):
             return texts_module.tokenizer(name, described)
 
-    def _on_meta(self, described: Any) -> Any:
-        with torch.device("meta"):
-            return texts_module.empty(described)
-
     def _inject(self, model: Any, positions: Sequence[Any]) -> None:
         freeze = self.config.model.freeze
         for number, (each, described) in enumerate(zip(self.config.inject, positions, strict=True)):
             with located(f"inject[{number}]"):
                 if (each.where, each.structures) == ("decoder", "given") and model.config.is_encoder_decoder:
                     raise ConfigError(
-                        "structures is given and where is decoder, whose tokens are those of the text: they are no "
-                        "units of the graph; give structures: path, or where: encoder or cross"
+                        "structures is given and where is decoder, whose tokens belong to the text and are not units "
+                        "of the graph; give structures: path, or where: encoder or cross"
                     )
                 position = build(described, dims(model, each.where, each.layers))
-                if each.start == "checkpoint":
+                instead = each.start == "checkpoint"
+                if instead:
                     take_t5(position, model, "encoder" if each.where in (None, "encoder") else "decoder")
-                    inject(model, position, each.where, each.layers, "own", each.structures, True, freeze)
-                else:
-                    inject(model, position, each.where, each.layers, each.start, each.structures, False, freeze)
+                start: Literal["zero", "own"] = "own" if each.start == "checkpoint" else each.start
+                inject(model, position, each.where, each.layers, start, each.structures, instead, freeze)
 
     def _text_model(self, model: Pretrained, learned: LearnedPretrained) -> PretrainedTextModel:
         kind, config = kind_of(model.model.config), self.config

@@ -167,8 +167,8 @@ class Batches(Generic[E, B]):
         refuse_changed(state["content"], self.plan.content)
         if state["plan"] != self.plan.fingerprint:
             raise StoreError(
-                "the training data, or the order of their batches (training.order), are not those that this run began "
-                "with; bring them back, or train afresh"
+                "the training data, or the order of their batches (training.order), have changed since this run began; "
+                "restore them, or train afresh"
             )
         self.done = state["done"]
 

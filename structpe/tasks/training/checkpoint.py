@@ -154,7 +154,7 @@ def load(folder: Path) -> Any:
     with undamaged(folder, OLDER):
         content = json.loads((folder / STATE).read_text(encoding="utf-8"))
         if not isinstance(content, dict) or content.get("format") != FORMAT:
-            raise StoreError(f"its {STATE} is not that of a checkpoint; {OLDER}").at(folder)
+            raise StoreError(f"its {STATE} does not belong to a checkpoint; {OLDER}").at(folder)
         return restore(content["state"], load_file(folder / TENSORS))
 
 

@@ -145,8 +145,8 @@ def check_free(folder: Path, names: Iterable[str], owned: Iterable[str] | None =
     taken = {_first(name) for name in names} - {_first(name) for name in owned}
     if found := sorted(name for name in taken if os.path.lexists(folder / name)):
         raise ConfigError(
-            f"{folder} holds {listed(found)}, which structpe would replace and has not written, as no {MANIFEST} there "
-            f"lists it; choose a folder of its own (out), or move what is there elsewhere"
+            f"{folder} holds {listed(found)}, which structpe would replace but has not written, as no {MANIFEST} there "
+            f"lists it; choose another folder (out), or move these files elsewhere"
         )
 
 

@@ -45,7 +45,6 @@ __all__ = [
     "TaskModule",
     "Validation",
     "clip",
-    "unsharded",
 ]
 
 
@@ -107,7 +106,7 @@ class Sharded(DDPStrategy):
 
 
 @contextmanager
-def unsharded(module: nn.Module) -> Iterator[None]:
+def _unsharded(module: nn.Module) -> Iterator[None]:
     """A context in which each device has all parameters of a module."""
     if not isinstance(module, FSDPModule):
         yield
@@ -394,7 +393,7 @@ class Validation(Callback):
 
     def _scores(self, trainer: Trainer, module: TaskModule) -> dict[str, float]:
         module.model.eval()
-        with torch.no_grad(), trainer.precision_plugin.val_step_context(), unsharded(module):
+        with torch.no_grad(), trainer.precision_plugin.val_step_context(), _unsharded(module):
             scores = module.task.validate(
                 module.device, trainer.global_rank, trainer.world_size, lambda mine: _gather(trainer, mine)
             )

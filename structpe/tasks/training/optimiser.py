@@ -12,7 +12,7 @@ import torch
 
 from structpe.errors import ConfigError, located, reason_of
 from structpe.plain.typed import Builder
-from structpe.tasks.training.config import OptimiserConfig, TrainingConfig
+from structpe.tasks.training.config import TrainingConfig
 
 __all__ = ["check_optimiser", "factor", "optimiser"]
 
@@ -30,7 +30,10 @@ def optimiser(groups: Iterable[dict[str, Any]], config: TrainingConfig) -> torch
         ConfigError: as in :func:`check_optimiser`, or the class does not take the values of the options.
     """
     check_optimiser(config)
-    cls, options = _found(config.optimiser.name), _options(config.optimiser)
+    # PyTorch expects tuples of numbers, and YAML has lists.
+    given = config.optimiser.options.items()
+    options: dict[str, Any] = {name: tuple(each) if isinstance(each, list) else each for name, each in given}
+    cls = _found(config.optimiser.name)
     if cls is torch.optim.AdamW:
         # Fused updates all parameters in one call; a call for each takes as long as a small model's backward pass.
         # With mixed precision, Lightning does not clip gradients for a fused optimiser.
@@ -58,7 +61,7 @@ def check_optimiser(config: TrainingConfig) -> None:
         cls = _found(config.optimiser.name)
         known = list(inspect.signature(cls).parameters)[1:]
         for name in (each for each in config.optimiser.options if each in KEYS):
-            raise ConfigError(f"{name} is no option here; set {KEYS[name]}")
+            raise ConfigError(f"{name} is not an option here; set {KEYS[name]}")
         if "lr" not in known:
             raise ConfigError(f"{config.optimiser.name} takes no learning rate (lr); choose another optimiser")
         Builder(ConfigError).check_names(
@@ -68,11 +71,6 @@ def check_optimiser(config: TrainingConfig) -> None:
         )
         if "weight_decay" not in known and config.weight_decay:
             raise ConfigError(f"{config.optimiser.name} has no weight decay; set training.weight_decay to 0")
-
-
-def _options(config: OptimiserConfig) -> dict[str, Any]:
-    """The options with tuples for lists, as PyTorch expects."""
-    return {name: tuple(value) if isinstance(value, list) else value for name, value in config.options.items()}
 
 
 def _found(name: str) -> Any:
@@ -86,8 +84,8 @@ def _found(name: str) -> Any:
         ) from None
     if not (isinstance(found, type) and issubclass(found, torch.optim.Optimizer)) or found is torch.optim.Optimizer:
         raise ConfigError(
-            f"{name!r} is no optimiser; give the name of a class of torch.optim, such as AdamW or Adafactor, or the "
-            f"path of a subclass of torch.optim.Optimizer"
+            f"{name!r} is not an optimiser; give the name of a class of torch.optim, such as AdamW or Adafactor, or "
+            f"the path of a subclass of torch.optim.Optimizer"
         )
     return found
 

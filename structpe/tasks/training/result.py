@@ -76,8 +76,8 @@ def check_finite(tensors: Mapping[str, Tensor]) -> None:
     """
     if name := _not_finite(tensors):
         raise StructPEError(
-            f"the weights {name} are no finite numbers any more: training has diverged; lower "
-            f"training.learning_rate, or raise training.warmup; what was written before is kept"
+            f"the weights {name} are no longer finite: training has diverged; lower "
+            f"training.learning_rate, or raise training.warmup; earlier files are kept"
         )
 
 
@@ -130,7 +130,7 @@ def load_weights(path: Path, remedy: str, run: str = "") -> dict[str, Tensor]:
             f"before training; {remedy}"
         ).at(path)
     if name := _not_finite(tensors):
-        raise StoreError(f"the weights {name} are no finite numbers, so that no output would be; {remedy}").at(path)
+        raise StoreError(f"the weights {name} are not finite, and no output would be; {remedy}").at(path)
     return tensors
 
 
@@ -188,7 +188,7 @@ def check_fit(make: Callable[[], nn.Module], path: Path, remedy: str, but: Seque
     if wrong:
         name = wrong[0]
         raise StoreError(
-            f"the weights are not those of this model: {name} has {_said(there.get(name))} in the file and "
+            f"the weights do not fit this model: {name} has {_said(there.get(name))} in the file and "
             f"{_said(here.get(name))} by the configuration, and {len(wrong) - 1} others differ; "
             f"{OTHERWISE}, or {remedy}"
         ).at(path)

@@ -244,7 +244,7 @@ WRONG: list[tuple[dict[str, Any], type[StructPEError], str]] = [
     (
         {"inject": [{"position": POSITION, "where": "decoder"}]},
         ConfigError,
-        r"inject\[0\]: .*no units of the graph; give",
+        r"inject\[0\]: .*not units of the graph; give",
     ),
     ({"prepare": {"longest_source": 3}}, StructPEError, "tokens, longest_source is 3; raise prepare.longest_source"),
     ({"prepare": {"longest_target": 1}}, ConfigError, "all training texts are longer than prepare.longest_target"),
@@ -302,9 +302,7 @@ def test_checkpoints_that_cannot_write(given: Any, tmp_path: Path) -> None:
         ConfigError, match=r"prepare\.suffix is empty; a model that is a decoder alone .*suffix=' Text:'"
     ):
         train(tuned(tmp_path, given("llama"), prepare={"suffix": " "}))
-    with pytest.raises(
-        ConfigError, match=r"model\.freeze is true and inject is empty, so that nothing would be trained"
-    ):
+    with pytest.raises(ConfigError, match=r"model\.freeze is true and inject is empty, and nothing would be trained"):
         tuned(tmp_path, given("t5"), model={"freeze": True}, inject=[])
     with pytest.raises(ConfigError, match=r"model\.position_rate is 0\.0; give a number above 0"):
         tuned(tmp_path, given("t5"), model={"position_rate": 0.0})

@@ -339,7 +339,7 @@ def test_damaged_files_of_a_run_are_named(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match=r"the folder is damaged: it has no config.yaml; restore it, or train"):
         train(config)
     (folder / "SHA256SUMS").unlink()
-    with pytest.raises(StoreError, match=r"holds what a training has made, but no config.yaml; restore it, or train"):
+    with pytest.raises(StoreError, match=r"holds files of a training, but no config.yaml; restore it, or train"):
         train(config)
 
 

@@ -11,7 +11,7 @@ def is_trial() -> bool:
     """Whether the largest graph and the longest text are just being tried: that is no step of the training."""
     frame = inspect.currentframe()
     while frame is not None:
-        if frame.f_code.co_name == "_try" and frame.f_code.co_filename.endswith("runs/_text.py"):
+        if frame.f_code.co_name == "_try" and frame.f_code.co_filename.endswith("runs/text.py"):
             return True
         frame = frame.f_back
     return False

@@ -58,9 +58,7 @@ def test_a_configuration_with_larger_sizes_is_refused_before_they_are_taken(kind
     file = run.folder / name
     file.write_text(re.sub(pattern, lambda found: found[0].rpartition(" ")[0] + " 2048", file.read_text()))
     seal(run.folder, run._constant_files())
-    message = (
-        r"model\.safetensors: the weights are not those of this model: \S+ has .* in the file and .* by the configur"
-    )
+    message = r"model\.safetensors: the weights do not fit this model: \S+ has .* in the file and .* by the configur"
     with Counting() as counting, pytest.raises(StoreError, match=message):
         load_run(run.folder).ready(torch.device("cpu"))
     assert counting.largest < FEW
@@ -73,7 +71,7 @@ def test_so_are_those_of_a_picture(tmp_path: Path) -> None:
     load(folder, item)
     file = folder / "config.yaml"
     file.write_text(re.sub(r"width: \d+", "width: 2048", file.read_text()))
-    with Counting() as counting, pytest.raises(StoreError, match="the weights are not those of this model"):
+    with Counting() as counting, pytest.raises(StoreError, match="the weights do not fit this model"):
         load(folder, item)
     assert counting.largest < FEW
 
@@ -94,7 +92,7 @@ def test_what_differs_is_said(tmp_path: Path) -> None:
     check_fit(lambda: nn.Linear(2, 2, bias=False), file, "train afresh", but=("bias",))
     check_fit(lambda: Foreign(3), file, "train afresh")
     message = (
-        r"model.safetensors: the weights are not those of this model: weight has shape \(2, 2\) in the file and shape "
+        r"model.safetensors: the weights do not fit this model: weight has shape \(2, 2\) in the file and shape "
         r"\(3, 2\) by the configuration, and 1 others differ; give the config.yaml that they were trained with, or "
         r"train afresh"
     )

@@ -79,13 +79,13 @@ def test_a_class_of_another_package_is_named_by_its_path() -> None:
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
-        ("Adafacter", {}, "'Adafacter' is no optimiser; give the name of a class of torch.optim, such as AdamW or"),
-        ("Optimizer", {}, "'Optimizer' is no optimiser; give the name of a class of torch.optim, such as AdamW or"),
-        ("subprocess.Popen", {"args": "x"}, "'subprocess.Popen' is no optimiser; give the name of a class of"),
+        ("Adafacter", {}, "'Adafacter' is not an optimiser; give the name of a class of torch.optim, such as AdamW or"),
+        ("Optimizer", {}, "'Optimizer' is not an optimiser; give the name of a class of torch.optim, such as AdamW or"),
+        ("subprocess.Popen", {"args": "x"}, "'subprocess.Popen' is not an optimiser; give the name of a class of"),
         ("no_such_package.Adam", {}, "cannot be imported (No module named 'no_such_package'); check the path, and"),
         ("Adafactor", {"epsilon": 1}, "optimiser 'Adafactor' has no option named 'epsilon'"),
-        ("Adafactor", {"lr": 1}, "lr is no option here; set training.learning_rate"),
-        ("SGD", {"weight_decay": 1}, "weight_decay is no option here; set training.weight_decay"),
+        ("Adafactor", {"lr": 1}, "lr is not an option here; set training.learning_rate"),
+        ("SGD", {"weight_decay": 1}, "weight_decay is not an option here; set training.weight_decay"),
         (f"{__name__}.Descent", {}, "Descent has no weight decay; set training.weight_decay to 0"),
     ],
 )

@@ -74,12 +74,12 @@ def test_numbers_that_are_not_finite_are_neither_written_nor_read(file: Path, va
     before, model = file.read_bytes(), torch.nn.Linear(3, 2)
     with torch.no_grad():
         model.weight[1, 2] = value
-    with pytest.raises(StructPEError, match=r"^the weights 'weight' are no finite numbers any more: training"):
+    with pytest.raises(StructPEError, match=r"^the weights 'weight' are no longer finite: training"):
         save_weights(model, file)
     assert file.read_bytes() == before
     tensors = {name: each.detach().clone() for name, each in model.state_dict().items()}
     save_file(tensors, file, metadata={"sha256": f"4:{digest(tensors)}"})
-    with pytest.raises(StoreError, match=r"the weights 'weight' are no finite numbers, .*; train afresh$"):
+    with pytest.raises(StoreError, match=r"the weights 'weight' are not finite, .*; train afresh$"):
         load_weights(file, "train afresh")
 
 
