@@ -46,7 +46,7 @@ Ragged: TypeAlias = Callable[[Tensor, Layout, "list[Terms]", float], Tensor]
 
 @dataclass(frozen=True)
 class Call:
-    """What is known about an attention call before it is computed.
+    """The properties of an attention call that are known before it is computed.
 
     Attributes:
         used: fields of :class:`Terms` that are used.

@@ -295,14 +295,14 @@ def load(path: str | Path, encodings: Sequence[Asked] | None = None) -> Store:
 
 
 def fingerprint(structures: Sequence[Structure]) -> str:
-    """A digest of a list of structures, from that of each."""
+    """A digest of a list of structures, from the digests of each."""
     return hashlib.sha256(digests(structures).tobytes()).hexdigest()
 
 
 def key(content: str, encoding: Encoding) -> str:
     """A key for the encoded values of structures with this :func:`fingerprint`.
 
-    It covers the encoding with its options, its version, that of the library, and the layout of stores.
+    It covers the encoding with its options and version, the version of the library, and the layout of stores.
     """
     whole = [FORMAT, __version__, repr(encoding), encoding.versions(), content]
     return hashlib.sha256(json.dumps(whole).encode()).hexdigest()
