@@ -368,7 +368,8 @@ def _rebuilt(path: Path, described: dict[str, Any]) -> Encoding:
     if (now := encoding.versions()) != (then := described["versions"]):
         name = next(name for name in {**now, **then} if now.get(name) != then.get(name))
         wrong = f"{path} was encoded by version {then.get(name)} of the encoding {name!r}"
-        raise StoreError(f"{wrong}, and version {now.get(name)}, here, gives other numbers; encode again")
+        ours = f"this library has version {now.get(name)}, which gives other numbers"
+        raise StoreError(f"{wrong}, and {ours}; encode again")
     return encoding
 
 
