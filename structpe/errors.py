@@ -1,4 +1,4 @@
-"""The errors of structpe. A message says what was given, what is needed and what to do.
+"""The errors of structpe. A message names the input, the requirement and the remedy.
 
 Every error that a user can cause is a :class:`StructPEError`, with one subclass per subject. Inner code raises the
 error; the code that knows the file and the item adds them with :meth:`StructPEError.at`.
@@ -27,7 +27,7 @@ class StructPEError(Exception):
     A message has at most 4,000 characters, a place 1,000; the middle of longer ones is left out.
 
     Attributes:
-        message: what was given, what is needed and what to do.
+        message: the input, the requirement and the remedy.
         places: where it happened, outermost first (file, item, line).
     """
 

@@ -43,7 +43,7 @@ class Registry(Mapping[str, T], Generic[T]):
         error: the class of the error for an unknown name.
 
     Attributes:
-        changes: how often a class was added or removed, for whoever remembers what was found among them.
+        changes: number of additions and removals, by which caches of look-ups can be invalidated.
     """
 
     def __init__(self, package: str, what: str, error: type[StructPEError]) -> None:
@@ -64,7 +64,7 @@ class Registry(Mapping[str, T], Generic[T]):
                 f'the name of {_described(cls)} is {given!r}; give a text, such as name="own-{self.what.split()[-1]}"'
             )
         if not _module(cls).startswith(("structpe.", f"{self.package}.")):
-            self._follow_hint(name)  # so that a name of our own is reported here, and not when ours is imported
+            self._follow_hint(name)  # first, to report here a name that we use ourselves
         known = self._classes.get(name)
         if known is not None and _origin(known) != _origin(cls):
             raise self.error(
@@ -186,7 +186,7 @@ def _import_others(group: str) -> None:
 
 
 def _whose(entry: metadata.EntryPoint) -> str:
-    """What the entry point is, and of which distribution."""
+    """The name of an entry point and its distribution."""
     named = f"entry point {entry.name!r} of {entry.group} ({entry.value})"
     return named if entry.dist is None else f"{entry.dist.name} {entry.dist.version}: {named}"
 

@@ -191,7 +191,7 @@ class Pairs:
         key: (e,) place of the key.
 
     Raises:
-        PositionError: a pair is listed twice. This is not checked on a GPU, as it would need a synchronisation.
+        PositionError: a pair is listed twice. This is not checked on a GPU, since it would synchronise.
     """
 
     batch: Int[Tensor, " e"]
@@ -338,7 +338,7 @@ class Factor:
 
 @dataclass(frozen=True, eq=False)
 class Terms:
-    """What a position model adds to attention; a commutative monoid under ``+`` whose zero is ``Terms()``.
+    """The changes of a position model to attention; a commutative monoid under ``+`` whose zero is ``Terms()``.
 
     Attributes:
         maps: functions of (q, k), before anything else; they must commute.

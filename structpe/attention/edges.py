@@ -41,7 +41,7 @@ def collect(weights: Tensor, to: Tensor, rows: int, *factors: Along) -> Tensor:
         weights: (e, h).
         to: (e,) row of each pair in the result.
         rows: number of rows of the result.
-        factors: what is multiplied.
+        factors: the factors of the product.
     """
     collected: Tensor = _Collect.apply(rows, weights, to, *_flat(factors))  # type: ignore[no-untyped-call]
     return collected

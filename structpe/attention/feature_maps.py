@@ -1,4 +1,4 @@
-"""Feature maps, which replace the exponential of a score so that attention is linear (``Terms.feature_map``).
+"""Feature maps, which replace the exponential of a score and make attention linear (``Terms.feature_map``).
 
 A feature map f maps each row (d) of queries and keys to a row of non-negative numbers; f(q).f(k) is the weight of a
 pair.

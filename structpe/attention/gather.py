@@ -249,7 +249,7 @@ def _whole(x: SparsePairs, b: int, n: int, m: int) -> Lookup:
 
 
 def _pick(met: Tensor, x: Lookup, by_key: bool = False) -> Tensor:
-    """(b, h, n, m) what each pair has in met (b, h, n, r), of queries, or (b, h, m, r), of keys.
+    """(b, h, n, m) the value of each pair in met (b, h, n, r), of queries, or (b, h, m, r), of keys.
 
     With one row there is nothing to gather: it is (b, h, n, 1), or (b, h, 1, m).
     """

@@ -198,7 +198,7 @@ class _How:
         places: of the parts of units.
         scales: of the products of each bucket.
         dropout: probability of dropping a weight.
-        forbids: of each bucket, whether what is added may be -inf.
+        forbids: of each bucket, whether an added number may be -inf.
     """
 
     places: HeadPlaces

@@ -152,7 +152,7 @@ class Places:
         return sums if by_query else sums.squeeze(2)
 
     def _runs(self, tile: Tile, index: Toeplitz) -> tuple[Tensor, int, int]:
-        """(c + u - 1,) the diagonals of a tile; the end of the run equal to the first, the start of that of the last.
+        """(c + u - 1,) the diagonals of a tile; the ends of the first run of values and of all but the last.
 
         Clipped offsets begin and end with long runs of equal values, which are read and summed at once.
         """
@@ -177,7 +177,7 @@ def _diagonals(wide: Tensor, u: int) -> Tensor:
 
 
 def _part(tile: Tile, index: Tensor | Toeplitz) -> Tensor | Toeplitz:
-    """The index of the pairs of a tile, as it is stored."""
+    """The part of an index for the pairs of a tile."""
     at = slice(*tile.structures) if index.shape[0] > 1 else slice(None)
     if isinstance(index, Toeplitz):
         return Toeplitz(index.diagonals[at], index.n, index.m).block(*tile.queries, tile.keys)
@@ -279,7 +279,7 @@ class Plan:
         act: as in ``Terms``.
         causal: likewise.
         dropout: probability of dropping a weight.
-        seed: of what is dropped.
+        seed: of dropout.
     """
 
     kinds: list[tuple[str, Tensor | Toeplitz | None]]

@@ -77,7 +77,7 @@ def padded(sizes: Sequence[int], ends: Sequence[int]) -> int:
 Grouping: TypeAlias = Literal["buckets", "separate", "together"]
 """How a model reads positions. ``buckets``: bucket by bucket. ``separate``: positions of all structures padded
 together, attention in buckets. ``together``: one bucket for positions and attention, with a mask even where nothing is
-padded: all batches have one form, so that a compiled model is compiled once. Every model can read it."""
+padded: all batches then have one form, and a model is compiled only once. Every model can read it."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -132,7 +132,7 @@ class Example:
             <s> to </s>; None if there is no text.
         texts: all reference texts.
         id: id of the item.
-        text: that of the target.
+        text: the target as a text.
     """
 
     structure: Structure

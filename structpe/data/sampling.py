@@ -38,7 +38,7 @@ def partition(structure: Structure, parts: int) -> list[Ids]:
     propagation, Meyerhenke, Sanders and Schulz 2014): a node moves to the cluster with which most of its edges join it,
     where there is room. The clusters, neighbours next to one another (reverse Cuthill-McKee), make a row of all nodes;
     it is cut near equal lengths, where the fewest edges lead across; last, nodes at the borders move once more. The
-    same graph gives the same parts. Parts keep the order of the row, so that consecutive parts are neighbours.
+    same graph gives the same parts. Parts keep the order of the row: consecutive parts are neighbours.
 
     Args:
         structure: the graph. Directions are ignored; parallel edges count separately.
@@ -204,7 +204,7 @@ class Sample:
 
 
 class Sampler:
-    """Take samples of one graph. The cost of a sample depends on its size, not on that of the graph.
+    """Take samples of one graph. The cost of a sample depends on its size, not on the size of the graph.
 
     Args:
         directions: all messages of the graph.

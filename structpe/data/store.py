@@ -295,14 +295,14 @@ def load(path: str | Path, encodings: Sequence[Asked] | None = None) -> Store:
 
 
 def fingerprint(structures: Sequence[Structure]) -> str:
-    """A digest of a list of structures, from that of each."""
+    """A digest of a list of structures, from the digests of each."""
     return hashlib.sha256(digests(structures).tobytes()).hexdigest()
 
 
 def key(content: str, encoding: Encoding) -> str:
     """A key for the encoded values of structures with this :func:`fingerprint`.
 
-    It covers the encoding with its options, its version, that of the library, and the layout of stores.
+    It covers the encoding with its options and version, the version of the library, and the layout of stores.
     """
     whole = [FORMAT, __version__, repr(encoding), encoding.versions(), content]
     return hashlib.sha256(json.dumps(whole).encode()).hexdigest()
@@ -368,7 +368,8 @@ def _rebuilt(path: Path, described: dict[str, Any]) -> Encoding:
     if (now := encoding.versions()) != (then := described["versions"]):
         name = next(name for name in {**now, **then} if now.get(name) != then.get(name))
         wrong = f"{path} was encoded by version {then.get(name)} of the encoding {name!r}"
-        raise StoreError(f"{wrong}, and version {now.get(name)}, here, gives other numbers; encode again")
+        ours = f"this library has version {now.get(name)}, which gives other numbers"
+        raise StoreError(f"{wrong}, and {ours}; encode again")
     return encoding
 
 

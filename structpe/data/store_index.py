@@ -118,7 +118,7 @@ def mapped(path: Path) -> dict[str, Array]:
     Raises:
         ValueError: the file is not one.
     """
-    # Copy on write: PyTorch warns of arrays that cannot be written to. What is written stays in this process.
+    # Copy on write: PyTorch warns of arrays that cannot be written to. A write stays in this process.
     whole = np.memmap(path, dtype=np.uint8, mode="c")
     length = int(whole[:8].view("<u8")[0])
     if not 0 < length <= min(_HEADER, len(whole) - 8):

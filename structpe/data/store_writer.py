@@ -88,7 +88,7 @@ def holds(file: Path, entry: Entry) -> bool:
 def write_shard(
     file: Path, structures: Sequence[Structure], of_each: NDArray[np.uint8], encodings: Sequence[Encoding]
 ) -> Entry:
-    """Encode structures, with the digest of each, and write them to a shard, which replaces what was there."""
+    """Encode structures, with the digest of each, and write them to a shard, which replaces an existing one."""
     check_pairs(structures, encodings)
     with concatenated_once():
         tensors = pack([encoding.many(structures) for encoding in encodings])

@@ -138,7 +138,7 @@ class Card:
         maker: name of the function that generates it, for a set that is not fetched.
         pattern: pattern of names, for a card that describes many sets, such as ``tu:{name}``. All texts of the card may
             use the words in braces, also in lower case as ``{name_lower}``.
-        notes: what a user must know.
+        notes: notes for users.
     """
 
     name: str
@@ -315,7 +315,7 @@ def card(name: str) -> Card:
 
 
 def _words(pattern: str | None, name: str) -> dict[str, str] | None:
-    """The words in braces of a pattern, as a name gives them; None if the name does not match."""
+    """The values that a name has for the words in braces of a pattern; None if the name does not match."""
     if pattern is None:
         return None
     pieces = re.split(r"(\{\w+\})", pattern)

@@ -334,7 +334,7 @@ def download(wanted: Download, place: Path, tell: Tell | None = None) -> Seen:
         tell: progress callback.
 
     Raises:
-        CorpusError: the file cannot be reached, does not exist, is not what it should be, or cannot be written; or
+        CorpusError: the file cannot be reached, does not exist, has another size or checksum, or cannot be written; or
             something else has the name of the partial download, and is left as it is.
     """
     part = _part(place)
@@ -409,7 +409,7 @@ def _writing_part(part: Path) -> Iterator[None]:
 
 
 def _attempt(wanted: Download, part: Path, tell: Tell) -> Seen:
-    """Download what is missing, and check the whole file.
+    """Download the missing part, and check the whole file.
 
     Raises:
         Retry: the connection failed.

@@ -165,7 +165,7 @@ class Hooks:
     """Callbacks and settings of :func:`get`.
 
     Args:
-        say: called with messages: what is fetched, unpacked, or trusted on first use.
+        say: called with messages about files that are fetched, unpacked, or trusted on first use.
         tell: (name of the file) -> callback for the progress of the file.
         download: number and length of attempts; its ``url`` is not used.
     """
@@ -196,7 +196,7 @@ def get(
 
     Raises:
         ConfigError: the set or a part is unknown.
-        CorpusError: a file cannot be fetched, or is not what it should be.
+        CorpusError: a file cannot be fetched, or is damaged or another version.
     """
     card, hooks = card_named(name), hooks or Hooks()
     folder, wanted = folder_of(card, to), card.chosen(parts)

@@ -89,7 +89,7 @@ LARGEST = 600
 
 
 def scaffold_split(smiles: Sequence[str], strict: bool = True, shares: tuple[float, float] = (0.8, 0.1)) -> Split:
-    """Split molecules so that those with one scaffold (rings and what connects them) stay together.
+    """Split molecules by scaffold: those with the same rings and connections between them stay together.
 
     Scaffolds are sorted by their number of molecules, largest first; among equals, the one that comes last in the list
     is first. Each goes to the training part if it fits there, else to the validation part, else to the test part.
@@ -165,7 +165,7 @@ class Table:
     """A table of molecules.
 
     Attributes:
-        what: what is predicted, for the documentation.
+        what: the predicted property, for the documentation.
         labels: columns with the targets; empty if all columns except the SMILES and ``others`` are targets.
         objective: class of the objective.
         smiles: possible names of the column with the SMILES.

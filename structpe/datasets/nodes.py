@@ -93,7 +93,7 @@ def _planetoid(folder: Path, name: str, title: str, normalise: bool, drawn: int 
 def _drawn(subjects: Ids, seed: int) -> Split:
     """Draw 20 papers of each subject, then 500 and 1,000 of all others, in the order of Luo et al. (2024).
 
-    Their code, like that of NodeFormer (Wu et al. 2022), shuffles the papers of one subject after the other with
+    Their code, as in NodeFormer (Wu et al. 2022), shuffles the papers of one subject after the other with
     ``torch.randperm``, then the remaining papers.
 
     Raises:

@@ -338,7 +338,7 @@ def benchmark_of(
     """Make a benchmark of a data set of OGB.
 
     Args:
-        level: what is predicted.
+        level: level of the predictions.
         raw: the data set.
         labels: labels of nodes.
         relations: labels of edges.

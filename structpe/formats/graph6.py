@@ -217,7 +217,7 @@ def _filled(count: int, places: NDArray[np.int64], kind: str) -> Bits:
 
 
 def _list(structure: Structure) -> Bits:
-    """Steps of a bit and a number, as the reader takes them: edges in the order of their larger node."""
+    """Steps of a bit and a number, in the order of the larger node of each edge; see :func:`_listed`."""
     width = (structure.size - 1).bit_length()
     low, high = np.sort(structure.edges, axis=1).T
     steps, at = [], 0

@@ -40,7 +40,7 @@ def from_networkx(graph: Any, label: str = "label", relation: str = "relation", 
     """The structure of a networkx graph, directed or not, with parallel edges or not.
 
     Args:
-        graph: nodes may be any objects; their order is that of the graph.
+        graph: nodes may be any objects; they keep their order.
         label: attribute of nodes with their label; a node without it is labelled by ``str`` of the node.
         relation: attribute of edges with their relation. If no edge has it, there are no relations; if some have it,
             those of the others are empty.

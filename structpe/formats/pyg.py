@@ -86,7 +86,7 @@ def from_pyg(
 def to_pyg(structure: Structure, hetero: bool = False) -> Data | HeteroData:
     """The structure as ``Data``, or as ``HeteroData`` with a store for each label and for each relation of two labels.
 
-    ``HeteroData`` has the features of each type, and the index of nodes and edges as ``structure_place``, so that the
+    ``HeteroData`` has the features of each type, and the index of nodes and edges as ``structure_place``, by which the
     inverse restores the structure. The relation of a reverse of an undirected edge has the prefix ``rev_``; if both
     ends have the same type, it is in the same store.
 

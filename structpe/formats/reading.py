@@ -86,7 +86,7 @@ class Meter:
 
 
 class _Counting(type(Path())):  # type: ignore[misc]  # the class depends on the operating system
-    """A path whose files report what is read from them."""
+    """A path whose files report the number of bytes that are read."""
 
     count: Callable[[int], None] | None = None
 
@@ -101,7 +101,7 @@ class _Counting(type(Path())):  # type: ignore[misc]  # the class depends on the
 
 
 class _Counted(io.FileIO):
-    """A file that reports what is read from it."""
+    """A file that reports the number of bytes that are read."""
 
     def __init__(self, path: Path, count: Callable[[int], None]) -> None:
         super().__init__(path, "rb")
@@ -260,7 +260,7 @@ class Reader:
 
 
 class Skipped(NamedTuple):
-    """A bad item that was skipped: its place, and what is wrong with it."""
+    """A bad item that was skipped: its place and its error."""
 
     place: str
     message: str

@@ -227,7 +227,7 @@ def _correlation(names: Sequence[str], columns: Sequence[NDArray[Any]], relation
         from scipy.stats import rankdata
 
         columns = [rankdata(column) for column in columns]
-    # The largest value is 1, so that no square overflows or vanishes.
+    # Scaled to a largest value of 1: squares of very large or small numbers would overflow or vanish.
     centred = [column / np.abs(column).max() for column in columns]
     centred = [column - column.mean() for column in centred]
     unit = np.stack([column / np.linalg.norm(column) for column in centred])

@@ -225,7 +225,7 @@ def shown(text: str) -> str:
 
 
 class Piece(NamedTuple):
-    """The text of one tree or graph of a file, the number of its first line, and what is wrong with it."""
+    """The text of one tree or graph of a file, the number of its first line, and its error, if any."""
 
     line: int
     text: str

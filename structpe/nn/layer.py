@@ -57,8 +57,8 @@ class StackConfig:
         dropout: dropout probability of the output of each part.
         attention_dropout: of attention weights, also those of a position model's own attention (``grit``, ...), if it
             has any: the gates of ``lspe`` are none.
-        zero_init_attention: whether the weight of the map of attention's output begins at zero, so that attention
-            adds nothing at first, as the residual blocks of Goyal et al. 2017 begin at the identity.
+        zero_init_attention: whether the weight of the map of attention's output begins at zero: attention then adds
+            nothing at first, just as the residual blocks of Goyal et al. 2017 begin at the identity.
         input_dropout: of the input of the first layer.
         virtual_node: whether a node linked to all nodes passes messages between layers (Gilmer et al. 2017).
         kernel: attention kernel, or auto.

@@ -60,7 +60,7 @@ class Link(Objective, name="link", metrics=("mrr", "hits@1", "hits@3", "hits@10"
     def answer(self, predicted: Tensor, target: Tensor) -> Tensor:
         """The filtered rank (q, 1) of the entity of each query: 1 + those above it + half of those that equal it.
 
-        If a score is not finite, the rank is NaN, so that diverged training is detected.
+        If a score is not finite, the rank is NaN, which reveals diverged training.
         """
         known = torch.zeros_like(predicted, dtype=torch.bool)
         rows, places = (target >= 0).nonzero(as_tuple=True)

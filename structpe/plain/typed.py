@@ -2,7 +2,7 @@
 
 msgspec converts strictly: ``"3"`` is not a number and ``true`` is not a whole number; a whole number is accepted as a
 float, and a list as a tuple. This module adds what msgspec leaves out: unknown and missing keys are errors, and every
-error says which key it is about, what the key takes and what was given.
+error names the key, its type and the given value.
 """
 
 from __future__ import annotations

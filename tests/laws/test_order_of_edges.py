@@ -151,7 +151,7 @@ def of_rdkit(rows: Sequence[Row], folder: Path) -> Structure:
 def of_ogb(rows: Sequence[Row], folder: Path) -> Structure:
     graph = {"edge_index": index_of(rows), "num_nodes": 4, "edge_feat": numbers(rows)}
     named = (lambda x, size: LABELS, lambda edge_x: tuple(map(str, edge_x[:, 0].tolist())))
-    return _structure(graph, True, np.ones(len(rows), dtype=bool), named, "")
+    return _structure(graph, True, np.ones(len(rows), dtype=bool), *named, "")
 
 
 def of_zinc(rows: Sequence[Row], folder: Path) -> Structure:
