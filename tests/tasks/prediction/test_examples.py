@@ -89,7 +89,7 @@ def test_several_processes_write_the_stores_of_one(tmp_path: Path, monkeypatch: 
 
 
 def test_processes_are_started_for_several_parts_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("structpe.system.processes.ProcessPoolExecutor", None)  # to start one would be an error
+    monkeypatch.setattr("structpe.system.workers.ProcessPoolExecutor", None)  # to start one would be an error
     assert len(encode([GRAPH] * 5, [ENCODINGS["depth"]()], tmp_path, 4).of(4)) == 1
 
 
