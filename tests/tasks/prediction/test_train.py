@@ -261,7 +261,7 @@ def test_batches_of_many_graphs_are_made_for_the_device(
     """No GPU is needed to see what is handed to the training."""
     given: list[Any] = []
     monkeypatch.setattr("structpe.tasks.training.fit.fit", lambda *words, **named: given.extend(words))
-    for place in ("training.folder", "prediction.sources.graph"):
+    for place in ("training.folder", "prediction.sources"):
         monkeypatch.setattr(f"structpe.tasks.{place}.device_of", lambda config: torch.device(device))
     run = PredictionRun(single(tmp_path) if many else nodes(tmp_path))
     data = run.read()
