@@ -103,7 +103,7 @@ def test_labels_of_tokens_are_padded_and_other_numbers_stacked() -> None:
     [
         ({}, "'structure', a Structure; given is NoneType; structpe.as_structure makes"),
         ({"structure": "a graph"}, "given is str"),
-        ({"structure": path(["a"]), "id": "first"}, "'id' of the items is no number"),
+        ({"structure": path(["a"]), "id": "first"}, "'id' of the items is not a number"),
     ],
 )
 def test_what_is_no_item(item: dict[str, Any], message: str) -> None:

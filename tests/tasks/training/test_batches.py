@@ -174,7 +174,7 @@ def test_batches_are_pinned_where_that_is_asked_for(pinned: bool, monkeypatch: p
 def test_other_data_are_refused() -> None:
     state = loader().state_dict()
     other = Batches(list(range(26)), BatchPlan(np.arange(26), 4, 1), listed, 12)
-    with pytest.raises(StoreError, match=r"the training data, or the order of .* \(training\.order\), are not those"):
+    with pytest.raises(StoreError, match=r"the training data, or the order of .* \(training\.order\), have changed"):
         other.load_state_dict(state)
 
 
