@@ -267,7 +267,7 @@ def test_places_of_tokens_in_a_cache_are_known_or_asked_for() -> None:
         with pytest.raises(PositionError, match=r"say where the new tokens are, and not those in the cache.*call gen"):
             model(input_ids=ids[:, 4:], past_key_values=cache, position_ids=far[:, 4:])
         assert not torch.allclose(model(input_ids=ids, position_ids=far).logits, model(input_ids=ids).logits)
-        with pytest.raises(PositionError, match="less than 0; places begin with 0"):
+        with pytest.raises(PositionError, match="are negative; places begin at 0"):
             model(input_ids=ids, position_ids=far - 1)
 
 

@@ -218,7 +218,7 @@ def test_a_second_position_model_and_something_else_than_positions() -> None:
     inject(whole, biased("t5"))
     with pytest.raises(PositionError, match="there is a position model already"):
         inject(whole, biased("t5"))
-    with pytest.raises(PositionError, match=r"structpe is what structpe\.encode gives, Positions; given is list"):
+    with pytest.raises(PositionError, match=r"structpe takes the Positions of structpe\.encode; given is list"):
         whole(drawn(3, 10, 8), structpe=[])
     with pytest.raises(PositionError, match="positions are of a batch; the input has 2 axes"):
         whole(drawn(10, 8), structpe=batch(biased("t5"))[0])
