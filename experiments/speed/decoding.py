@@ -24,8 +24,7 @@ import transformers
 from timing import medians
 from torch import Tensor, nn
 
-from structpe.data.adjacency import EdgeTypes
-from structpe.data.batch import Batch
+from structpe.data.batch import Batch, EdgeTypes
 from structpe.nn.language_model import LanguageModel
 from structpe.nn.layer import StackConfig
 from structpe.nn.search import SearchConfig, search

@@ -14,9 +14,8 @@ import torch
 from torch import Tensor
 from torch_geometric.nn import GATConv, GCNConv
 
-from structpe.data.adjacency import CSRAdjacency, EdgeIndex
-from structpe.nn.convolutions import GAT, GCN
-from structpe.nn.propagation import propagate
+from structpe.data.batch import CSRAdjacency, EdgeIndex
+from structpe.nn.convolutions import GAT, GCN, propagate
 from structpe.structure import Structure
 
 NODES, EDGES, WIDTH, ROUNDS = 11_758, 519_000, 64, 7

@@ -17,7 +17,7 @@ from jaxtyping import Int, Integer
 from numpy.typing import NDArray
 from torch import Tensor
 
-from structpe.data.whole import as_one
+from structpe.data.batch import as_one
 from structpe.encodings.base import Encoding
 from structpe.errors import PositionError
 from structpe.positions import Positions

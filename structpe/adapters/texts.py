@@ -18,8 +18,8 @@ from structpe.adapters._hf_models import FAMILIES
 from structpe.adapters._passes import NAME
 from structpe.adapters._tokens import IGNORED, NONE, TokenPositions, padded
 from structpe.adapters.transformers import load, quietly, register, restore
+from structpe.data.batch import as_one
 from structpe.data.chunks import columns
-from structpe.data.whole import as_one
 from structpe.encodings.base import Encoded, Encoding
 from structpe.errors import ConfigError, StoreError, StructPEError, StructureError, needing, reason_of
 from structpe.formats import Item

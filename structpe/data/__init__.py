@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING
 from structpe.faces import face
 
 if TYPE_CHECKING:
-    from structpe.data.adjacency import CSRAdjacency, EdgeTypes
-    from structpe.data.batch import Batch, collate
+    from structpe.data.batch import Batch, CSRAdjacency, EdgeTypes, collate
     from structpe.data.features import Categories, Numbers
     from structpe.data.sampling import Sampler, partition
     from structpe.data.store import Store
@@ -19,8 +18,8 @@ __getattr__, __dir__ = face(
         "Batch": "batch",
         "Categories": "features",
         "collate": "batch",
-        "CSRAdjacency": "adjacency",
-        "EdgeTypes": "adjacency",
+        "CSRAdjacency": "batch",
+        "EdgeTypes": "batch",
         "Numbers": "features",
         "partition": "sampling",
         "Sampler": "sampling",

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from structpe.data.adjacency import EdgeTypes
-from structpe.data.batch import Batch, Grouping, collate
+from structpe.data.batch import Batch, EdgeTypes, Grouping, collate
 from structpe.data.batch import Example as GraphExample
 from structpe.data.chunks import columns
 from structpe.encodings.base import Encoded, Encoding

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
-from structpe.data.adjacency import EdgeIndex
+from structpe.data.batch import EdgeIndex
 from structpe.errors import ConfigError
 from structpe.structure import Ids, Structure
 

@@ -11,10 +11,8 @@ from torch import Tensor, nn
 
 from structpe.attention import Layout
 from structpe.errors import PositionError
-from structpe.nn.attention import Attention
-from structpe.nn.context import Context, KVCache, Past, changed
 from structpe.nn.copying import Source
-from structpe.nn.layer import StackConfig
+from structpe.nn.layer import Attention, Context, KVCache, Past, StackConfig, changed
 from structpe.nn.stack import Stack
 from structpe.nn.steps import Steps
 from structpe.positions import PositionModel, Positions, Sum

@@ -12,10 +12,9 @@ from structpe.data.batch import Batch, Grouping
 from structpe.data.features import Features
 from structpe.dropout import Dropout
 from structpe.errors import ConfigError
-from structpe.nn.features import FeatureEmbedding
 from structpe.nn.layer import StackConfig, activation_of
 from structpe.nn.readouts import READOUTS, Readout, readout_of
-from structpe.nn.stack import Stack
+from structpe.nn.stack import FeatureEmbedding, Stack
 from structpe.plain.bounds import LAYERS, bounded
 from structpe.plain.inert import Inert, refuse_inert
 from structpe.positions import PositionModel

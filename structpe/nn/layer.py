@@ -1,24 +1,340 @@
-"""The layer of all models: attention, message passing or both, cross-attention in a decoder, and feed-forward."""
+"""The layer of all models: attention, message passing or both, cross-attention in a decoder, and feed-forward.
+
+Layers of one forward pass share a :class:`Context`: prepared positions, the layout, masks and caches.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
+import torch
+from jaxtyping import Float, Int
 from torch import Tensor, nn
+from torch.nn import functional
 
+from structpe.attention import Layout, attend, attend_ragged
 from structpe.attention.feature_maps import PositiveFeatures, elu_plus_one
+from structpe.data.batch import Batch
 from structpe.dropout import Dropout
-from structpe.errors import ConfigError
-from structpe.nn.attention import Attention, OwnAttention
-from structpe.nn.context import Context
+from structpe.errors import ConfigError, PositionError
 from structpe.nn.convolutions import Asked, chosen
 from structpe.plain.bounds import HEADS, LAYERS, WIDTH, bounded, few_parameters
 from structpe.plain.inert import Inert, refuse_inert
-from structpe.positions import Block, Dims, PositionModel, Site
+from structpe.positions import Block, Dims, PositionModel, Positions, Site, Sources
+from structpe.terms import Terms
 
-__all__ = ["Layer", "StackConfig", "activation_of", "norm_of"]
+__all__ = [
+    "Attention",
+    "Context",
+    "KVCache",
+    "Layer",
+    "OwnAttention",
+    "Past",
+    "StackConfig",
+    "activation_of",
+    "changed",
+    "norm_of",
+]
+
+
+_LEAST = 32
+"""The smallest capacity of a buffer, in units."""
+
+
+class KVCache:
+    """The keys and values of earlier units for one attention, (b, h, m, d_h) each; a decoder appends to them.
+
+    Without gradients they are written in place into buffers with room for more units, which double when they are full:
+    a step copies only its own units. With gradients, each call makes new tensors instead, since backward reads the old
+    ones. They are stored before ``Terms.maps``, because a map may depend on the number of units.
+
+    Attributes:
+        length: m, the number of units.
+    """
+
+    def __init__(self) -> None:
+        self.length = 0
+        self._buffers: tuple[Tensor, Tensor] | None = None
+
+    @property
+    def keys(self) -> Float[Tensor, "b h m c"] | None:
+        """The keys of all units; None before the first. The next call of another method may overwrite them."""
+        return None if self._buffers is None else self._buffers[0][:, :, : self.length]
+
+    @property
+    def values(self) -> Float[Tensor, "b h m d"] | None:
+        """The values of all units, likewise."""
+        return None if self._buffers is None else self._buffers[1][:, :, : self.length]
+
+    @property
+    def capacity(self) -> int:
+        """The number of units for which the buffers have room."""
+        return 0 if self._buffers is None else self._buffers[0].shape[2]
+
+    def append(self, keys: Float[Tensor, "b h n c"], values: Float[Tensor, "b h n d"]) -> tuple[Tensor, Tensor]:
+        """Append new keys and values, and return all."""
+        first, last = self.length, self.length + keys.shape[2]
+        if self._buffers is None:
+            self._buffers = keys, values
+        elif torch.is_grad_enabled():
+            of_keys, of_values = (each[:, :, :first] for each in self._buffers)
+            self._buffers = torch.cat([of_keys, keys], dim=2), torch.cat([of_values, values], dim=2)
+        else:
+            old = self._with_room(last)
+            for buffer, new in zip(old, (keys, values), strict=True):
+                buffer[:, :, first:last] = new
+        self.length = last
+        of_keys, of_values = self._buffers
+        return of_keys[:, :, :last], of_values[:, :, :last]
+
+    def select(self, rows: Int[Tensor, " rows"]) -> None:
+        """Replace the batch by these rows of it, which may be more or fewer than before."""
+        if self._buffers is not None:
+            keys, values = (each[:, :, : self.length].index_select(0, rows) for each in self._buffers)
+            self._buffers = keys, values
+
+    def replace(self, rows: Int[Tensor, " changed"], by: Int[Tensor, " changed"], first: int) -> None:
+        """Copy rows ``by`` to ``rows`` from unit ``first`` on; before it they must be equal already."""
+        if self._buffers is None:
+            return
+        if torch.is_grad_enabled() or self._frozen():
+            self._buffers = self._copied(self._buffers, self.length)
+        for each in self._buffers:
+            part = each[:, :, first : self.length]
+            part[rows] = part[by]
+
+    def _with_room(self, length: int) -> tuple[Tensor, Tensor]:
+        """The buffers, made larger if they have no room for this number of units."""
+        assert self._buffers is not None
+        if length > self.capacity or self._frozen():
+            self._buffers = self._copied(self._buffers, max(_LEAST, 1 << (length - 1).bit_length()))
+        return self._buffers
+
+    def _frozen(self) -> bool:
+        """Whether the buffers were made in inference mode and this call is not: they cannot be written in place."""
+        assert self._buffers is not None
+        return self._buffers[0].is_inference() and not torch.is_inference_mode_enabled()
+
+    def _copied(self, buffers: tuple[Tensor, Tensor], capacity: int) -> tuple[Tensor, Tensor]:
+        """Copies of the buffers with this capacity."""
+        keys, values = (each.new_empty(*each.shape[:2], capacity, each.shape[3]) for each in buffers)
+        for copy, each in zip((keys, values), buffers, strict=True):
+            copy[:, :, : self.length] = each[:, :, : self.length]
+        return keys, values
+
+
+def changed(rows: Int[Tensor, " b"]) -> Int[Tensor, " changed"]:
+    """The places at which rows differ from 0, 1, 2, ..."""
+    return (rows != torch.arange(len(rows), device=rows.device)).nonzero().squeeze(1)
+
+
+@dataclass(frozen=True)
+class Past:
+    """The other inputs of the layers of a decoder, besides its units. All of them are in one bucket.
+
+    Attributes:
+        memory: per layer, (b, c, d) hidden vectors of the previous segment (Dai et al. 2019).
+        caches: per layer, keys and values of the previous units.
+        source: per layer, keys and values (b, h, m, d_h) of the encoder's output.
+        reading: terms of the cross-attention to it, such as the mask of its padding.
+    """
+
+    memory: Sequence[Tensor] = ()
+    caches: Sequence[KVCache] = ()
+    source: Sequence[tuple[Tensor, Tensor]] = ()
+    reading: Terms | None = None
+
+
+class Context:
+    """One forward pass over N units.
+
+    Args:
+        position: the position model.
+        layout: how attention pads the units.
+        positions: per bucket of ``position_layout``, the values of the encodings.
+        position_layout: how units are padded for the position model; None for ``layout``.
+        extra: terms added in every attention, such as a causal mask.
+        batch: the batch of the units, for message passing and virtual nodes.
+        past: the other inputs of a decoder.
+        given: the terms of each layer, if they are known already and the position model acts on nothing else.
+    """
+
+    def __init__(
+        self,
+        position: PositionModel,
+        layout: Layout,
+        positions: Sequence[Positions],
+        position_layout: Layout | None = None,
+        extra: Terms | None = None,
+        batch: Batch | None = None,
+        past: Past | None = None,
+        given: Sequence[Terms] | None = None,
+    ) -> None:
+        self.position, self.layout, self.sites = position, layout, position.sites
+        self.position_layout = layout if position_layout is None else position_layout
+        self.given = given
+        self.prepared: list[Any] = [position.prepare(each) for each in positions] if given is None else [None]
+        self.extra = extra
+        self.batch, self.past = batch, Past() if past is None else past
+
+    @classmethod
+    def of(cls, position: PositionModel, batch: Batch) -> Context:
+        """A pass over a batch in which each unit attends to its whole structure."""
+        return cls(position, batch.layout, batch.positions, batch.position_layout, batch=batch)
+
+    def inputs(self, x: Tensor) -> Tensor:
+        """Apply the position model to the input (N, d) of the first layer."""
+        return self._each(x, "inputs", self.position.inputs)
+
+    def before(self, x: Tensor, site: Site) -> Tensor:
+        """Apply the position model to the hidden vectors (N, d) before a layer."""
+        return self._each(x, "layer", lambda rows, prepared: self.position.layer(rows, prepared, site))
+
+    def terms(self, site: Site) -> list[Terms]:
+        """The terms of attention of each bucket, without the mask for padding."""
+        if self.position_layout is not self.layout:  # the position model has no terms
+            return [self._with(Terms())] * len(self.layout)
+        if self.given is not None:
+            return [self._with(self.given[site.layer])]
+        return [self._with(self.position.terms(prepared, site)) for prepared in self.prepared]
+
+    def _with(self, terms: Terms) -> Terms:
+        return terms if self.extra is None else terms + self.extra
+
+    def _each(self, x: Tensor, site: str, answer: Callable[[Tensor, Any], Tensor]) -> Tensor:
+        if site not in self.sites:
+            return x
+        each = zip(self.position_layout.padded(x), self.prepared, strict=True)
+        return self.position_layout.flat([answer(rows, prepared) for rows, prepared in each])
+
+
+class Attention(nn.Module):
+    """softmax(QK^T / sqrt(d_h) ...) V with learned projections; the rest is in the terms.
+
+    Args:
+        dims: sizes of the Transformer.
+        kernel: name of the attention kernel, or ``auto``.
+        dropout: probability of dropping an attention weight in training.
+        feature_map: replaces the exponential of a score, which makes attention linear; None for the exponential.
+        zero_init: whether the weight of the output's projection begins at zero.
+    """
+
+    def __init__(
+        self,
+        dims: Dims,
+        kernel: str = "auto",
+        dropout: float = 0.0,
+        feature_map: Callable[[Tensor], Tensor] | None = None,
+        zero_init: bool = False,
+    ) -> None:
+        super().__init__()
+        self.heads, self.kernel, self.dropout, self.feature_map = dims.heads, kernel, dropout, feature_map
+        self.query = nn.Linear(dims.width, dims.width)
+        self.key_value = nn.Linear(dims.width, 2 * dims.width)
+        self.out = nn.Linear(dims.width, dims.width)
+        for projection in (self.query, self.key_value, self.out):
+            nn.init.xavier_uniform_(projection.weight)
+            nn.init.zeros_(projection.bias)
+        if zero_init:  # after the draw: a seed then gives all other weights the same values
+            nn.init.zeros_(self.out.weight)
+
+    def forward(
+        self, x: Float[Tensor, "N d"], context: Context, site: Site, earlier: Float[Tensor, "b c d"] | None = None
+    ) -> Float[Tensor, "N d"]:
+        """Let each unit attend to the units of its structure, and to earlier units.
+
+        Args:
+            x: the units.
+            context: of the pass; its cache, if any, holds keys and values of earlier units.
+            site: the number of the layer, and whether it is trained.
+            earlier: hidden vectors of earlier units, in one bucket; None if there are none.
+        """
+        terms = context.terms(site)
+        if self.feature_map is not None:
+            terms = [each + Terms(feature_map=self.feature_map) for each in terms]
+        if "sources" in context.sites or context.past.caches or earlier is not None:
+            rows = enumerate(context.layout.padded(x))
+            mixed = context.layout.flat([self._bucket(part, i, terms[i], context, site, earlier) for i, part in rows])
+        else:
+            weight = torch.cat([self.query.weight, self.key_value.weight])
+            projected = functional.linear(x, weight, torch.cat([self.query.bias, self.key_value.bias]))
+            q, k, v = projected.view(len(x), 3, self.heads, -1).unbind(1)
+            mixed = attend_ragged(q, k, v, context.layout, terms, self.kernel, self._dropped()).flatten(1)
+        out: Tensor = self.out(mixed)
+        return out
+
+    def project(self, key: Float[Tensor, "b m d"], value: Float[Tensor, "b m d"]) -> tuple[Tensor, Tensor]:
+        """Project keys and values (b, h, m, d_h), in one product if both are computed from the same vectors."""
+        if key is value:
+            keys, values = self.key_value(key).chunk(2, dim=-1)
+        else:
+            of_keys, of_values = self.key_value.weight.chunk(2)
+            for_keys, for_values = self.key_value.bias.chunk(2)
+            keys = functional.linear(key, of_keys, for_keys)
+            values = functional.linear(value, of_values, for_values)
+        return self._split(keys), self._split(values)
+
+    def read(
+        self, x: Float[Tensor, "b n d"], keys: Tensor, values: Tensor, terms: Terms | None
+    ) -> Float[Tensor, "b n d"]:
+        """Attend from the units ``x`` to projected ``keys`` and ``values``."""
+        out: Tensor = self.out(self._mixed(x, keys, values, terms))
+        return out
+
+    def _bucket(
+        self, x: Tensor, number: int, terms: Terms, context: Context, site: Site, earlier: Tensor | None
+    ) -> Tensor:
+        """One padded bucket (b, n, d), whose keys may be of more units than its queries."""
+        keys_of = x if earlier is None else torch.cat([earlier, x], dim=1)
+        sources = context.position.sources(Sources(x, keys_of, keys_of), context.prepared[number], site)
+        keys, values = self.project(sources.key, sources.value)
+        if context.past.caches:
+            keys, values = context.past.caches[site.layer].append(keys, values)
+        if mask := context.layout.mask(number):
+            terms = terms + Terms(mask=mask)
+        return self._mixed(sources.query, keys, values, terms)
+
+    def _mixed(self, x: Tensor, keys: Tensor, values: Tensor, terms: Terms | None) -> Tensor:
+        mixed = attend(self._split(self.query(x)), keys, values, terms, self.kernel, self._dropped())
+        return mixed.transpose(1, 2).flatten(2)
+
+    def _dropped(self) -> float:
+        return self.dropout if self.training else 0.0
+
+    def _split(self, x: Tensor) -> Tensor:
+        return x.view(*x.shape[:-1], self.heads, -1).transpose(1, 2)
+
+
+class OwnAttention(nn.Module):
+    """Attention that the position model computes itself, bucket by bucket. This module has no parameters.
+
+    Args:
+        dropout: probability of dropping an attention weight in training.
+    """
+
+    def __init__(self, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.dropout = dropout
+
+    def forward(
+        self, x: Float[Tensor, "N d"], context: Context, site: Site, earlier: Tensor | None = None
+    ) -> Float[Tensor, "N d"]:
+        """Let each unit attend to the units of its structure; the model also prepares the input of its next layer."""
+        if earlier is not None:
+            wrong = "a position model with its own attention cannot read earlier segments"
+            raise PositionError(f"{wrong}; choose another position model")
+        if context.past.caches:
+            site = replace(site, cache=context.past.caches[site.layer])
+        terms, parts = context.terms(site), []
+        site = replace(site, dropout=self.dropout if self.training else 0.0)
+        for i, part in enumerate(context.layout.padded(x)):
+            masked = terms[i] + Terms(mask=context.layout.mask(i))
+            attended, context.prepared[i] = context.position.attend(part, context.prepared[i], site, masked)
+            parts.append(attended)
+        return context.layout.flat(parts)
+
 
 _OF_ATTENTION = ("heads", "norm_first", "attention_dropout", "zero_init_attention", "kernel", "feature_map")
 _OWN = "the position model has its own attention"

@@ -25,9 +25,7 @@ from torch.nn import functional
 from structpe.attention import attend
 from structpe.attention.attend import Call, Compute, choose
 from structpe.attention.gather import OF_PAIRS
-from structpe.nn.attention import Attention
-from structpe.nn.context import Context
-from structpe.nn.layer import Layer
+from structpe.nn.layer import Attention, Context, Layer
 from structpe.nn.stack import Stack
 from structpe.positions import PositionModel, Positions, Site
 from structpe.terms import Lookup, Terms, Toeplitz

@@ -22,9 +22,8 @@ from structpe.attention import attend
 from structpe.data.batch import Batch, Example, collate
 from structpe.errors import StoreError, undamaged
 from structpe.formats import Item
-from structpe.nn.attention import Attention
 from structpe.nn.graph_model import GraphModel
-from structpe.nn.layer import Layer, StackConfig
+from structpe.nn.layer import Attention, Layer, StackConfig
 from structpe.nn.seq2seq import EncoderDecoder
 from structpe.nn.stack import Stack
 from structpe.pictures.style import PictureError

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given, settings
 
-from structpe.data.adjacency import EdgeTypes
-from structpe.data.batch import Batch
+from structpe.data.batch import Batch, EdgeTypes
 from structpe.structure import Structure
 from tests.strategies import structures
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from structpe.data.adjacency import CSRAdjacency, EdgeIndex
+from structpe.data.batch import CSRAdjacency, EdgeIndex
 from structpe.data.sampling import Sample, Sampler, partition
 from structpe.errors import ConfigError, StructureError
 from structpe.nn.convolutions import GCN

@@ -24,7 +24,7 @@ from torch._dynamo.utils import counters
 
 from structpe.data.batch import Batch, Example, collate
 from structpe.data.features import Categories
-from structpe.nn import propagation
+from structpe.nn import convolutions
 from structpe.nn.graph_model import GraphModel, GraphModelConfig
 from structpe.nn.seq2seq import EncoderDecoder, TransformerConfig
 from structpe.positions import PositionModel, Positions, build
@@ -50,7 +50,7 @@ def text_model() -> tuple[EncoderDecoder, PositionModel, Callable[[Batch], Tenso
     return net, positions[0], lambda batch: torch.div(*net.loss(batch, 0, 0.1))
 
 
-propagation.CHUNK = 8  # messages whose products an eager step computes at a time; a compiled one must not count chunks
+convolutions.CHUNK = 8  # messages whose products an eager step computes at a time; a compiled one must not count chunks
 
 MODELS: dict[str, Callable[[], tuple[nn.Module, PositionModel, Callable[[Batch], Tensor]]]] = {
     "hybrid": partial(graph_model, ["rwse", DISTANCE], norm="batch"),

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.nn import GATConv, GATv2Conv, GCNConv, GINConv, GINEConv, SAGEConv
 
-from structpe.data.adjacency import CSRAdjacency, EdgeIndex
+from structpe.data.batch import CSRAdjacency, EdgeIndex
 from structpe.errors import ConfigError, MissingExtra
 from structpe.nn.convolutions import CONVOLUTIONS, GAT, GCN, Convolution, GatedGCN
 from structpe.structure import Structure

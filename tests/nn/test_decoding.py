@@ -10,12 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from structpe.data.adjacency import EdgeTypes
-from structpe.data.batch import Batch
+from structpe.data.batch import Batch, EdgeTypes
 from structpe.nn import steps as steps_module
-from structpe.nn.context import KVCache, changed
 from structpe.nn.language_model import LanguageModel
-from structpe.nn.layer import StackConfig
+from structpe.nn.layer import KVCache, StackConfig, changed
 from structpe.nn.seq2seq import EncoderDecoder, TransformerConfig
 from structpe.nn.steps import StepLayer
 from structpe.positions import Dims, PositionModel, build

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from structpe.data.features import Categories, Numbers
-from structpe.nn.features import FeatureEmbedding
+from structpe.nn.stack import FeatureEmbedding
 
 
 def test_columns_of_categories_are_embeddings_added() -> None:

@@ -17,10 +17,9 @@ from structpe.data import batch as batches
 from structpe.data.batch import Batch, Example, collate
 from structpe.data.features import Categories, Numbers
 from structpe.errors import ConfigError
-from structpe.nn.context import Context
 from structpe.nn.convolutions import CONVOLUTIONS
 from structpe.nn.graph_model import GraphModel, GraphModelConfig
-from structpe.nn.layer import Layer, StackConfig
+from structpe.nn.layer import Context, Layer, StackConfig
 from structpe.positions import Site, build
 from structpe.structure import Structure
 from tests.representatives import only

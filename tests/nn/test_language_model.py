@@ -9,9 +9,8 @@ import torch
 from torch import Tensor
 
 from structpe.errors import ConfigError, PositionError
-from structpe.nn.attention import OwnAttention
 from structpe.nn.language_model import LanguageModel
-from structpe.nn.layer import StackConfig
+from structpe.nn.layer import OwnAttention, StackConfig
 from structpe.positions import MODELS, Block, Cells, Dims, PositionModel, Positions, Site, Spec, build
 from structpe.positions.batch import encode
 from structpe.structure import path

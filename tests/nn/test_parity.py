@@ -17,8 +17,7 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from structpe.data.adjacency import EdgeTypes
-from structpe.data.batch import Example, collate, pad
+from structpe.data.batch import EdgeTypes, Example, collate, pad
 from structpe.data.features import Categories
 from structpe.nn.graph_model import GraphModel, GraphModelConfig
 from structpe.nn.language_model import LanguageModel

@@ -10,9 +10,9 @@ import torch
 from hypothesis import given, settings
 from torch import Tensor
 
-from structpe.data.adjacency import CSRAdjacency, EdgeIndex
-from structpe.nn import propagation
-from structpe.nn.propagation import (
+from structpe.data.batch import CSRAdjacency, EdgeIndex
+from structpe.nn import convolutions as convolutions_module
+from structpe.nn.convolutions import (
     gather,
     gather_target,
     propagate,
@@ -106,7 +106,7 @@ def test_gradients_of_messages_are_those_of_finite_differences(structure: Struct
 def test_gradients_of_weights_are_those_of_finite_differences(
     structure: Structure, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(propagation, "CHUNK", 7)  # of 20 messages
+    monkeypatch.setattr(convolutions_module, "CHUNK", 7)  # of 20 messages
     there = adjacency(structure, structure)
     inputs = rows(there.count, 2), rows(len(there.source))
     assert torch.autograd.gradcheck(lambda x, w: propagate_weighted(x, w, there), inputs)

@@ -9,8 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from structpe.data.adjacency import EdgeTypes
-from structpe.data.batch import Batch
+from structpe.data.batch import Batch, EdgeTypes
 from structpe.errors import ConfigError
 from structpe.nn.decoder import State
 from structpe.nn.search import SearchConfig, _in_place, search

@@ -11,8 +11,7 @@ import pytest
 import torch
 from torch import nn
 
-from structpe.data.adjacency import EdgeTypes
-from structpe.data.batch import Batch, Example, collate
+from structpe.data.batch import Batch, EdgeTypes, Example, collate
 from structpe.encodings.distance import Distance
 from structpe.encodings.order import Offset
 from structpe.errors import ConfigError, PositionError

@@ -14,8 +14,7 @@ import torch
 from torch import Tensor
 
 from structpe.data import batch as batches
-from structpe.data.adjacency import EdgeTypes
-from structpe.data.batch import Batch
+from structpe.data.batch import Batch, EdgeTypes
 from structpe.data.features import Categories
 from structpe.data.store import write
 from structpe.nn.layer import StackConfig

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from structpe.attention import KERNELS, attend
 from structpe.encodings import Encoding
-from structpe.nn.context import KVCache
+from structpe.nn.layer import KVCache
 from structpe.positions import MODELS, Block, Dims, PositionModel, Positions, Site, Sources
 from structpe.positions.batch import encode
 from structpe.structure import Structure, path

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from structpe.errors import PositionError
-from structpe.nn.context import KVCache
+from structpe.nn.layer import KVCache
 from structpe.positions import Dims, Positions, Site
 from structpe.positions import own_attention as own_attention_module
 from structpe.positions.own_attention import PathAttention, chunked_products

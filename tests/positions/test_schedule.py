@@ -10,10 +10,8 @@ import torch
 
 from structpe.data.batch import Example, collate
 from structpe.errors import PositionError
-from structpe.nn.attention import Attention, OwnAttention
-from structpe.nn.context import Context
 from structpe.nn.language_model import LanguageModel
-from structpe.nn.layer import StackConfig
+from structpe.nn.layer import Attention, Context, OwnAttention, StackConfig
 from structpe.nn.stack import Stack
 from structpe.positions import Dims, PositionModel, Site, Sources, Sum, build, describe
 from structpe.structure import path

@@ -25,8 +25,7 @@ from torch._dynamo import guards
 
 from structpe.attention import KERNELS, Layout, watching
 from structpe.encodings import Encoding
-from structpe.nn.context import Context
-from structpe.nn.layer import StackConfig
+from structpe.nn.layer import Context, StackConfig
 from structpe.nn.stack import Stack
 from structpe.positions import MODELS, Dims, PositionModel, Positions, Site, Sources
 from structpe.terms import Terms

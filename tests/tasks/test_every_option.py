@@ -20,10 +20,9 @@ from torch import nn
 from structpe.data.batch import Batch
 from structpe.data.features import Numbers
 from structpe.errors import ConfigError, PositionError
-from structpe.nn.attention import Attention
 from structpe.nn.graph_model import GraphModel, GraphModelConfig
 from structpe.nn.language_model import LanguageModel
-from structpe.nn.layer import StackConfig
+from structpe.nn.layer import Attention, StackConfig
 from structpe.nn.search import SearchConfig, search
 from structpe.nn.seq2seq import EncoderDecoder, TransformerConfig
 from structpe.parsing.training import Plan

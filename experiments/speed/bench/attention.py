@@ -13,8 +13,7 @@ from turns import medians
 
 from structpe.attention import Layout
 from structpe.errors import StructPEError
-from structpe.nn.attention import Attention, OwnAttention
-from structpe.nn.context import Context
+from structpe.nn.layer import Attention, Context, OwnAttention
 from structpe.positions import MODELS, Dims, PositionModel, Positions, Site, build
 from structpe.positions.batch import encode
 from structpe.tasks.config import fitted

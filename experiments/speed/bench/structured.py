@@ -24,8 +24,7 @@ from structpe.attention import Layout, attend, attend_ragged
 from structpe.data.batch import cut
 from structpe.encodings import Offset
 from structpe.formats import import_dgl
-from structpe.nn.attention import Attention
-from structpe.nn.context import Context
+from structpe.nn.layer import Attention, Context
 from structpe.positions import MODELS, Dims, Site
 from structpe.positions.batch import encode
 from structpe.structure import path
