@@ -75,7 +75,9 @@ def test_padding_is_known_to_positions_and_causal_attention_is_asked_for() -> No
 
 def test_what_is_no_mask_is_said() -> None:
     position = biased("shaw")
-    with pytest.raises(UnsupportedTerm, match=r"acts by key, value is no mask .* call structpe\.attend"):
+    with pytest.raises(
+        UnsupportedTerm, match=r"acts by key, value cannot be written as an additive mask; call structpe\.attend"
+    ):
         additive_masks(position, batch(position)[0])
 
 

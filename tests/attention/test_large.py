@@ -100,7 +100,7 @@ def test_an_empty_list_has_no_offsets() -> None:
     q, k, v = inputs(N, N)
     with watching() as noted:
         assert not attend(q, k, v, Terms(pairs=(Pairs(none, none, none),))).any()
-    assert noted[0].others["band"] == "is for listed pairs, and whether they form a band is not known of these"
+    assert noted[0].others["band"] == "is for listed pairs that form a band, which is not known of these"
 
 
 @pytest.mark.parametrize("kernel", ["tables", "sdpa", "small"])

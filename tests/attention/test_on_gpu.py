@@ -90,7 +90,7 @@ def test_auto_saves_memory_where_a_gpu_would_lack_it(used: set[str]) -> None:
     call = Call(frozenset(used), "cuda", torch.float32, (1, 8, 40_000, 40_000, 64), gradients=True)
     assert cheapest(call).name == "tiled"
     assert KERNELS["sdpa" if "value" not in used else "tables"].unsuited(call) == (
-        "writes a number of each of 12,800,000,000 scores, and on a GPU 2,147,483,648 are the most that auto lets it"
+        "writes a number for each of 12,800,000,000 scores, and on a GPU auto allows 2,147,483,648 at most"
     )
     assert cheapest(replace(call, dtype=torch.bfloat16)).name in ("sdpa", "tables")  # tiles are of float32
     assert cheapest(replace(call, used=frozenset())).name == "sdpa"  # FlashAttention keeps no score

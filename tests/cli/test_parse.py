@@ -43,6 +43,7 @@ def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return file
 
 
+@pytest.mark.slow
 def test_training_says_how_far_it_is(tmp_path: Path) -> None:
     few, out = tmp_path / "few.conllu", tmp_path / "parser"
     few.write_text("\n\n".join(SAMPLE.read_text(encoding="utf-8").split("\n\n")[:8]) + "\n\n", encoding="utf-8")

@@ -145,7 +145,5 @@ def test_what_an_array_cannot_say_is_named() -> None:
     places = np.zeros((4, 2), dtype=np.int64)
     with pytest.raises(StructPEError, match=r"4 nodes do not fill a grid of shape \(1, 1\), each place once"):
         convert(replace(structure, features={**structure.features, "coordinates": places}), "numpy", kind="image")
-    with pytest.raises(
-        StructPEError, match=r"converter 'pillow' only reads; a structure can become an object of: .*numpy"
-    ):
+    with pytest.raises(StructPEError, match=r"converter 'pillow' only reads; these also write: .*numpy"):
         convert(structure, "pillow")

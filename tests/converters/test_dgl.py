@@ -121,6 +121,7 @@ def run(code: str, home: Path) -> str:
     return done.stdout.strip()
 
 
+@pytest.mark.slow
 def test_importing_leaves_no_trace(tmp_path: Path) -> None:
     code = (
         "import os; from structpe.formats import import_dgl; dgl = import_dgl(); import dgl as mine\n"
@@ -134,6 +135,7 @@ def test_importing_leaves_no_trace(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_it_comes_after_an_import_that_failed(tmp_path: Path) -> None:
     code = (
         "try:\n    import dgl\nexcept Exception:\n    pass\n"

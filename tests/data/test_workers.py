@@ -120,6 +120,7 @@ def test_a_forecast_is_read_by_people(seconds: float, size: int, jobs: int, text
     assert Forecast(seconds, size).text(jobs) == text
 
 
+@pytest.mark.slow
 def test_a_cluster_writes_the_same_and_loses_a_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     distributed, dask = pytest.importorskip("distributed"), pytest.importorskip("dask")
     monkeypatch.setattr(chunks, "STRUCTURES", 1)

@@ -136,6 +136,7 @@ SAID: dict[str, Callable[[int], tuple[bytes, bytes]]] = {
 }
 
 
+@pytest.mark.slow
 def test_what_is_said_of_many_files_is_not_kept(tmp_path: Path) -> None:
     """Of each half a MiB."""
     archives = [tmp_path / f"{kind}.tar.gz" for kind in SAID]

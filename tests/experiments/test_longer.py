@@ -55,6 +55,7 @@ def test_without_the_end_only_actions_count() -> None:
 
 
 @pytest.mark.skipif(not CORPORA.exists(), reason=f"no corpora in {CORPORA}")
+@pytest.mark.slow
 def test_parts_of_cogs() -> None:
     task = LONGER.Cogs(CORPORA)
     tests = task.tests()

@@ -16,6 +16,7 @@ from structpe.positions.batch import encode
 from structpe.structure import Structure, path
 from structpe.terms import Lookup, Terms
 from tests.datasets import corpus
+from tests.representatives import few
 from tests.strategies import paths
 
 DIMS = Dims(8, 2, 1)
@@ -94,7 +95,7 @@ def test_relative_models_on_distance_are_those_on_offset(name: str, sentence: St
     assert_twins(name, Distance(), Offset(), [sentence])
 
 
-@pytest.mark.parametrize("name", PAIRS)
+@pytest.mark.parametrize("name", few(PAIRS))
 def test_also_on_real_sentences(name: str) -> None:
     sentences = sentences_of_ewt(60)
     assert len(sentences) == 60
