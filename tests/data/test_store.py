@@ -678,8 +678,8 @@ def test_a_store_of_another_version_of_the_library_is_refused(written: Path) -> 
 
 def test_a_store_of_another_version_of_an_encoding_is_refused(written: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Laplacian, "version", Laplacian.version + 1)
-    expected = rf"by version {Laplacian.version - 1} of the encoding 'laplacian', and version "
-    with pytest.raises(StoreError, match=expected + rf"{Laplacian.version}, here, gives other numbers; encode again"):
+    expected = rf"by version {Laplacian.version - 1} of the encoding 'laplacian', and this library has version "
+    with pytest.raises(StoreError, match=expected + rf"{Laplacian.version}, which gives other numbers; encode again"):
         load(written)
 
 
