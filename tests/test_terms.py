@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from structpe.attention import attend
 from structpe.errors import PositionError
-from structpe.terms import Lookup, Pairs, SparsePairs, Terms
+from structpe.terms import Lookup, Pairs, SparsePairs, Terms, Toeplitz
 from tests.attention.drawing import ALONE, FIELDS, drawn, settled
 
 SOME = st.sets(st.sampled_from(FIELDS))
@@ -142,3 +142,27 @@ def test_one_step_sees_the_listed_pairs_of_its_queries_over_the_keys_so_far(rows
     step = x.queries(rows)
     assert torch.equal(step.dense(2, last - first, last), x.dense(2, 5, 5)[:, rows, :last])
     assert torch.equal(step.pairs.dense(2, last - first, last), x.pairs.dense(2, 5, 5)[:, :, rows, :last])
+
+
+@pytest.mark.parametrize("keys", [5, 7])
+def test_causal_attention_with_a_bias_of_offsets_sees_no_later_key(keys: int) -> None:
+    """The fused kernel reads such a bias as a view of one vector, which also has the offsets that are forbidden."""
+    queries = 5
+    index = Toeplitz(torch.arange(queries + keys - 1)[None], queries, keys)
+    bias = Lookup(torch.randn(queries + keys - 1, 2), torch.arange(queries + keys - 1)[None], index)
+    q, (k, v) = torch.randn(1, 2, queries, 8), torch.randn(2, 1, 2, keys, 8)
+    terms = Terms(bias=(bias,), causal=True)
+    with torch.no_grad():
+        torch.testing.assert_close(attend(q, k, v, terms, "sdpa"), attend(q, k, v, terms, "dense"))
+
+
+@pytest.mark.parametrize("kernel", ["sdpa", "tables", "small"])
+def test_what_layers_share_has_a_gradient_after_a_pass_without_one(kernel: str) -> None:
+    table = torch.randn(4, 2, requires_grad=True)
+    shared = Lookup(table, torch.arange(4)[None], torch.randint(4, (1, 3, 3))).share()
+    q, k, v = torch.randn(3, 1, 2, 3, 8)
+    with torch.no_grad():
+        attend(q, k, v, Terms(bias=(shared,)), kernel)
+    attend(q, k, v, Terms(bias=(shared,)), kernel).square().sum().backward()
+    assert table.grad is not None
+    assert table.grad.abs().sum() > 0
