@@ -191,3 +191,9 @@ def test_impossible_options_are_refused(encoding: type[Laplacian | Eigenvalues])
         encoding(0)
     with pytest.raises(EncodingError, match="they are k 2, skip -1"):
         encoding(2, skip=-1)
+
+
+def test_both_of_two_equal_eigenvalues_are_repeated() -> None:
+    ring = Structure(("a",) * 4, [(0, 1), (1, 2), (2, 3), (3, 0)], directed=False)  # 0, 1, 1, 2
+    assert Laplacian(k=3).repeated(ring).tolist() == [[True, True, False]] * 4
+    assert Laplacian(k=1).repeated(ring).tolist() == [[True]] * 4  # cuts through the two

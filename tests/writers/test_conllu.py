@@ -155,3 +155,8 @@ def test_the_two_ways_share_no_fields_by_accident(tmp_path: Path) -> None:
     (tmp_path / "a.conllu").write_text(text, encoding="utf-8")
     for graph in ("basic", "enhanced"):
         assert as_text(read(tmp_path / "a.conllu", graph=graph)[0], "conllu") == text
+
+
+def test_enhanced_heads_are_in_reading_order() -> None:
+    structure = Structure(("b", "a", "c"), [(0, 2), (1, 2)], ("x", "y"), order=np.array([1, 0, 2]), root=2)
+    assert "\t0:root|1:y|2:x\t" in as_text(Item(structure, id="1"), "conllu", graph="enhanced")
