@@ -9,10 +9,10 @@ Every class of the registry can be imported from here: ``from structpe.positions
 
 from typing import Any
 
-from structpe.positions.base import MODELS, Cells, Dims, PositionModel, Site, Sources, Spec
+from structpe.positions.base import MODELS, Cells, Dims, PositionModel, Site, Sources, Spec, Sum
 from structpe.positions.batch import Positions
 from structpe.positions.block import Block
-from structpe.positions.build import Sum, build, describe
+from structpe.positions.build import build, describe
 from structpe.registry import unknown
 
 __all__ = [
