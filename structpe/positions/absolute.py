@@ -398,7 +398,7 @@ class Trail:
         self._known: tuple[list[Tensor], Tensor] | None = None  # replaced as a whole: other threads may read it
 
     def follow(self, field: nn.Module, start: Tensor, count: int) -> Tensor:
-        """(count, *start) as :func:`solve` gives it; what is known already is not computed again."""
+        """``(count, *start)`` as :func:`solve` gives it; what is known already is not computed again."""
         if torch.is_grad_enabled():
             return solve(field, start, count)
         known, made_of = self._known, [start, *field.parameters()]
@@ -417,11 +417,11 @@ def _same(made_of: list[Tensor], now: list[Tensor]) -> bool:
 
 
 def solve(field: Field, start: Tensor, count: int, step: float = 0.01, parts: int = 5, first: int = 0) -> Tensor:
-    """(count, *start) p(0), p(step), ... by torchdiffeq's Runge-Kutta of order 4 (3/8 rule), ``parts`` steps for each.
+    """``(count, *start)`` p(0), p(step), ... by torchdiffeq's Runge-Kutta of order 4, ``parts`` steps for each.
 
-    float32 at least. Gradients are those of the computed path itself; the states between two outputs are computed again
-    in the backward pass: memory grows with ``count`` only. (The authors solve an adjoint equation instead, whose
-    gradients differ by the error of the method.)
+    It is the 3/8 rule, in float32 at least. Gradients are those of the computed path itself; the states between two
+    outputs are computed again in the backward pass: memory grows with ``count`` only. (The authors solve an adjoint
+    equation instead, whose gradients differ by the error of the method.)
 
     Args:
         field: h.

@@ -174,7 +174,7 @@ class Normals:
         self.known = torch.zeros(0, *shape)
 
     def first(self, count: int) -> Tensor:
-        """(count, *shape) float32; drawn block by block, because a longer draw need not begin like a shorter one."""
+        """``(count, *shape)`` float32; drawn block by block: a longer draw need not begin like a shorter one."""
         known = self.known  # one that another thread cannot lengthen meanwhile
         while len(known) < count:
             draw = torch.Generator().manual_seed(len(known))
