@@ -235,6 +235,25 @@ def test_a_folder_that_its_writer_removes_while_it_is_found_is_made_again(
     assert (tmp_path / "out").read_text() == "whole"
 
 
+def test_a_folder_that_goes_while_the_lock_looks_for_it_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``mkdir(exist_ok=True)``, by which the lock makes its folder, is an error if the folder goes meanwhile."""
+    made, gone = Path.mkdir, []
+
+    def mkdir(self: Path, *args: Any, **options: Any) -> None:
+        if self.name == ".out.tmp" and options.get("exist_ok") and not gone:
+            gone.append(self)
+            self.rmdir()
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(self))
+        made(self, *args, **options)
+
+    monkeypatch.setattr(Path, "mkdir", mkdir)
+    atomic_write(tmp_path / "out", put("whole"))
+    assert gone
+    assert (tmp_path / "out").read_text() == "whole"
+
+
 @pytest.mark.parametrize("make", [Path.touch, os.mkfifo, lambda place: place.symlink_to("nowhere")])
 def test_what_has_the_name_of_the_hidden_folder_is_named_and_kept(make: Callable[[Path], None], tmp_path: Path) -> None:
     make(tmp_path / ".out.tmp")

@@ -281,7 +281,7 @@ def _locked(path: Path, work: Path, waiting: Callable[[], object] | None) -> Bas
         try:
             lock.acquire(timeout)
             return lock
-        except FileNotFoundError:  # its last writer has just removed the folder
+        except (FileNotFoundError, FileExistsError):  # its last writer removes the folder while the lock looks for it
             continue
         except Timeout:
             if waiting is None:
