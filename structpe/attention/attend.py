@@ -95,7 +95,6 @@ class Call:
     ) -> Call:
         """The call with these terms and queries."""
         traced = torch.compiler.is_compiling()
-        vectors = [] if traced else _vectors(terms)
         return cls(
             used=terms.used(),
             device=like.device.type,
@@ -108,8 +107,8 @@ class Call:
             dropout=dropout,
             ready=of_offsets(terms) or _of_tensors(terms),
             span=_span(terms) if terms.pairs and not traced else 0,
-            large=any(is_large(x, shape[0] * shape[1] * shape[2]) for x in vectors),
-            rows=max((x.rows.shape[1] for x in vectors), default=0),
+            large=not traced and any(is_large(x, shape[0] * shape[1] * shape[2]) for x in _vectors(terms)),
+            rows=0 if traced else max((x.rows.shape[1] for x in _vectors(terms)), default=0),
             by_query=any(mask.shape[-2] != 1 for mask in terms.mask),
         )
 
