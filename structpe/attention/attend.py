@@ -215,7 +215,8 @@ class Kernel:
         compute: (q, k, v, terms, dropout) -> o.
         cost: estimated nanoseconds of a call, forward and backward, to compare kernels.
         needs: fields that must be used.
-        limits: why it does not suit a call whose terms it supports; None if it does.
+        limits: why it does not suit a call whose terms it supports; None if it does. Like ``cost`` it may depend on the
+            call only, by which choices are cached; after another change call :func:`forget_choices`.
         ragged: (qkv (N, 3, h, d), layout, terms of each bucket, dropout) -> (N, h, d), for several buckets in one call;
             None if the kernel computes buckets one by one.
         at_once: whether ``ragged`` can compute a call.
@@ -308,6 +309,7 @@ def watching() -> Iterator[list[Choice]]:
 
 _CHEAPEST: dict[tuple[Call, bool, int], str] = {}
 _MOST_CHOICES = 4096
+"""Choices that are kept; they depend on sizes, of which data may have any number."""
 
 
 def cheapest(call: Call) -> Kernel:
@@ -322,11 +324,14 @@ def remembered(call: Call) -> Kernel:
         return cheapest(call)
     # A choice depends on the call and on these two; ``flex`` clears all choices when it is enabled or disabled.
     asked = call, torch.are_deterministic_algorithms_enabled(), KERNELS.changes
-    if asked not in _CHEAPEST:
-        if len(_CHEAPEST) >= _MOST_CHOICES:
-            _CHEAPEST.clear()
-        _CHEAPEST[asked] = cheapest(call).name
-    return KERNELS[_CHEAPEST[asked]]
+    # Read once, because another thread may clear the choices in between.
+    if (name := _CHEAPEST.get(asked)) is not None:
+        return KERNELS[name]
+    if len(_CHEAPEST) >= _MOST_CHOICES:
+        _CHEAPEST.clear()
+    chosen = cheapest(call)
+    _CHEAPEST[asked] = chosen.name
+    return chosen
 
 
 def forget_choices() -> None:
