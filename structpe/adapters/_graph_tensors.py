@@ -231,7 +231,7 @@ def chosen(asked: Sequence[Asked]) -> tuple[Encoding, ...]:
     """Build the encodings, and check that their attributes have different names.
 
     Raises:
-        EncodingError: there is none, two have one name, or one has values that a tensor cannot hold.
+        EncodingError: no encoding is given, two share a name, or a tensor cannot hold the values of one.
         PositionError: an encoding or an option does not exist.
     """
     made = tuple(as_encoding(each, error=PositionError) for each in asked)
