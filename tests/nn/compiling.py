@@ -36,7 +36,8 @@ DISTANCE = {"name": "t5", "encoding": "undirected-distance"}
 
 def graph_model(position: Any, **options: Any) -> tuple[GraphModel, PositionModel, Callable[[Batch], Tensor]]:
     """A model of graphs, and its loss."""
-    config = GraphModelConfig(16, 1, 2, feedforward=16, **options)
+    heads = {"heads": 2} if options.get("attention", True) else {}
+    config = GraphModelConfig(16, 1, feedforward=16, **heads, **options)
     net = GraphModel(config, build(position, config.dims), Categories((20,)), None, 1).double()
     return net, net.position, lambda batch: (net(batch) - batch.target).abs().mean()
 
