@@ -23,7 +23,7 @@ from structpe.data.chunks import columns
 from structpe.encodings.base import Encoded, Encoding
 from structpe.errors import ConfigError, StoreError, StructPEError, StructureError, needing, reason_of
 from structpe.formats import Item
-from structpe.plain.bounds import UNITS, bounded
+from structpe.plain.options import UNITS, bounded
 from structpe.positions.batch import join
 from structpe.structure import Ids, Structure
 from structpe.transforms.texts import Form, Written, with_readable_labels, written

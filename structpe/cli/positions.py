@@ -237,7 +237,7 @@ class ModelRow:
     def measured(cls, name: str, dims: Dims) -> ModelRow:
         """The row of a model with its default options, built for these sizes."""
         from structpe.errors import PositionError
-        from structpe.plain.typed import options_of
+        from structpe.plain.options import options_of
         from structpe.positions import MODELS, build, describe
         from structpe.positions.base import spec_of
 

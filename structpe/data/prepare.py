@@ -18,7 +18,7 @@ from structpe.data.chunks import columns
 from structpe.encodings.base import Encoded, Encoding
 from structpe.errors import ConfigError, StoreError, StructureError, needing, undamaged
 from structpe.formats import Item
-from structpe.plain.bounds import UNITS, VOCABULARY, bounded
+from structpe.plain.options import UNITS, VOCABULARY, bounded
 from structpe.structure import Structure
 from structpe.system.files import atomic_text, atomic_write
 from structpe.transforms.nodes import levi

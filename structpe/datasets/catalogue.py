@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from structpe.errors import ConfigError, StructPEError, listed, located
 from structpe.formats.reading import Item, Reading, Skipped, read, stream
 from structpe.plain import from_yaml
-from structpe.plain.typed import Builder
+from structpe.plain.options import Builder
 from structpe.registry import unknown
 
 if TYPE_CHECKING:

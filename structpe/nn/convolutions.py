@@ -25,8 +25,7 @@ from torch.nn.parameter import is_lazy
 
 from structpe.data.batch import CSRAdjacency
 from structpe.errors import ConfigError, StructPEError, needing, reason_of
-from structpe.plain.bounds import LAYERS, WIDTH
-from structpe.plain.typed import Builder
+from structpe.plain.options import LAYERS, WIDTH, Builder
 from structpe.registry import Registry, unknown
 
 __all__ = [

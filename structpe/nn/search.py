@@ -12,8 +12,7 @@ from torch import Tensor
 
 from structpe.errors import ConfigError
 from structpe.nn.decoder import State
-from structpe.plain.bounds import BEAM, UNITS, bounded
-from structpe.plain.inert import Inert, refuse_inert
+from structpe.plain.options import BEAM, UNITS, Inert, bounded, refuse_inert
 
 __all__ = ["SearchConfig", "search"]
 

@@ -20,8 +20,7 @@ from structpe.nn.copying import Copy, mix
 from structpe.nn.decoder import Decoder, State, check_causal
 from structpe.nn.layer import StackConfig
 from structpe.nn.stack import Stack
-from structpe.plain.bounds import HEADS, LAYERS, WIDTH, bounded, few_parameters
-from structpe.plain.inert import Inert, refuse_inert
+from structpe.plain.options import HEADS, LAYERS, WIDTH, Inert, bounded, few_parameters, refuse_inert
 from structpe.positions import Dims, PositionModel, Positions
 from structpe.positions.build import Config, as_model
 from structpe.precision import wide

@@ -21,7 +21,7 @@ from structpe.formats.spacy import to_doc
 from structpe.formats.text import shown
 from structpe.parsing.formats import NOTHING, UPOS
 from structpe.parsing.models import ParsingError, files_of, not_finite
-from structpe.plain.bounds import STEPS
+from structpe.plain.options import STEPS
 from structpe.system.files import (
     atomic_text,
     atomic_write_folder,

@@ -35,7 +35,7 @@ from structpe.data.bpe_dropout import Drawn
 from structpe.data.digests import Content
 from structpe.data.prepare import TRAIN_AFRESH
 from structpe.errors import ConfigError, MissingExtra, StoreError, undamaged
-from structpe.plain.inert import Inert, recorded, refuse_inert
+from structpe.plain.options import Inert, recorded, refuse_inert
 from structpe.registry import Registered, Registry
 from structpe.structure import Ids
 from structpe.system.files import SUMS, atomic_write, left_in, seal, sums_of, wrong
