@@ -31,7 +31,7 @@ from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 import torch
 from torch import nn
 
-from structpe.data.bpe_dropout import Drawn
+from structpe.data.bpe_dropout import ResampledExamples
 from structpe.data.digests import Content
 from structpe.data.prepare import TRAIN_AFRESH
 from structpe.errors import ConfigError, MissingExtra, StoreError, undamaged
@@ -91,7 +91,7 @@ class TrainingSetup(Generic[R]):
 
     task: Task
     training: TrainingConfig
-    examples: Sequence[Any] | Drawn[Any]
+    examples: Sequence[Any] | ResampledExamples[Any]
     sizes: Ids
     collate: Callable[[Sequence[Any]], Any]
     content: Content
