@@ -470,7 +470,7 @@ def _problems(terms: Terms, q: Tensor, k: Tensor) -> Iterator[str]:
 def _of_places(name: str, term: Any) -> Iterator[str]:
     if isinstance(term, Lookup):
         yield from _outside(f"the rows of a {name}", term.rows, len(term.table), "table")
-        yield from _outside(f"the index of a {name}", term.places(), term.rows.shape[1], "list of rows")
+        yield from _outside(f"the index of a {name}", term.dense_index(), term.rows.shape[1], "list of rows")
     elif isinstance(term, SparsePairs):
         yield from _outside(f"the index of a {name}", term.index, len(term.table), "table")
 

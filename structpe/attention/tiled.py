@@ -639,7 +639,7 @@ def _plan(q: Tensor, k: Tensor, terms: Terms, dropout: float) -> tuple[TilePlan,
         for term in getattr(terms, name):
             x = gather_scalars(term) if name == "bias" and _once(term, q) else term
             kinds.append((name, x.index if isinstance(x, Lookup) else None))
-            tensors.append(x.kept("local", x.local).movedim(2, 1) if isinstance(x, Lookup) else x)
+            tensors.append(x.cached("local", x.local).movedim(2, 1) if isinstance(x, Lookup) else x)
     for factor in terms.factors:
         kinds += [("left", None), ("right", None)]
         tensors += [factor.left, factor.right]
