@@ -7,9 +7,9 @@ and so is a batch with a number beyond a table.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -349,13 +349,14 @@ class LinearField(nn.Module):
         self.layers = nn.ModuleList(layers)
 
     def forward(self, t: Tensor, p: Tensor) -> Tensor:
-        return _affine(self.layers[1], t, functional.relu(_affine(self.layers[0], t, p)))
+        return _linear_field(t, p, [each.to(p.dtype) for layer in self.layers for each in layer.parameters()])
 
 
-def _affine(layer: nn.Module, t: Tensor, x: Tensor) -> Tensor:
-    """W [x; t] + c, without concatenating t with each x."""
-    weight, bias = (each.to(x.dtype) for each in layer.parameters())
-    return functional.linear(x, weight[:, :-1], bias + t * weight[:, -1])
+def _linear_field(t: Tensor, p: Tensor, weights: Sequence[Tensor]) -> Tensor:
+    """W_2 [relu(W_1 [p; t] + c_1); t] + c_2, without concatenating t with each vector."""
+    into, into_bias, out, out_bias = weights
+    hidden = functional.linear(p, into[:, :-1], into_bias + t * into[:, -1]).relu()
+    return functional.linear(hidden, out[:, :-1], out_bias + t * out[:, -1])
 
 
 class ConvolutionField(nn.Module):
@@ -420,8 +421,8 @@ def solve(field: Field, start: Tensor, count: int, step: float = 0.01, parts: in
     """``(count, *start)`` p(0), p(step), ... by torchdiffeq's Runge-Kutta of order 4, ``parts`` steps for each.
 
     It is the 3/8 rule, in float32 at least. Gradients are those of the computed path itself; the states between two
-    outputs are computed again in the backward pass: memory grows with ``count`` only. (The authors solve an adjoint
-    equation instead, whose gradients differ by the error of the method.)
+    outputs are computed again in the backward pass, except those of a :class:`LinearField`, which are kept. (The
+    authors solve an adjoint equation instead, whose gradients differ by the error of the method.)
 
     Args:
         field: h.
@@ -432,6 +433,15 @@ def solve(field: Field, start: Tensor, count: int, step: float = 0.01, parts: in
         first: the number of the step of ``start``.
     """
     state = start.to(torch.promote_types(start.dtype, torch.float32))
+    if isinstance(field, LinearField) and not torch._C._are_functorch_transforms_active():
+        weights = [each.to(state.dtype) for layer in field.layers for each in layer.parameters()]
+        path: Tensor = _LinearPath.apply((count, step, parts, first), state, *weights)  # type: ignore[no-untyped-call]
+        return path
+    return _solved(field, state, count, step, parts, first)
+
+
+def _solved(field: Field, state: Tensor, count: int, step: float, parts: int, first: int) -> Tensor:
+    """The path through a state by any field."""
     states = [state]
     for number in range(1, count):
         t = (first + number - 1) * step
@@ -446,6 +456,98 @@ def _advance(field: Field, p: Tensor, t: float, h: float, parts: int) -> Tensor:
     times = torch.linspace(t, t + parts * h, parts + 1, dtype=p.dtype, device=p.device)
     reached: Tensor = odeint(field, p, times[[0, -1]], method="rk4", options={"grid_constructor": lambda *_: times})
     return reached[-1]
+
+
+_STAGES = ((0.0, 0.0, 0.0), (1 / 3, 0.0, 0.0), (-1 / 3, 1.0, 0.0), (1.0, -1.0, 1.0))
+"""How many steps of each slope before it are added to the state at which a slope is computed: the 3/8 rule."""
+_MEAN = (1 / 8, 3 / 8, 3 / 8, 1 / 8)
+"""How the four slopes are averaged."""
+
+
+class _LinearPath(torch.autograd.Function):
+    """As :func:`_solved` by a :class:`LinearField`, in a fifth of the operations and less.
+
+    The states are few numbers, so time is that of starting operations, one after the other. What does not have to wait
+    is computed for all times at once: the part of t before, and the gradients of the weights after. Each stage keeps
+    its state, and the hidden vector, of s vectors of width d: 8 parts s d numbers per place.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, times: tuple[int, float, int, int], state: Tensor, *weights: Tensor) -> Tensor:
+        count, _, parts, _ = times
+        (of_hidden, of_slope), dt = _of_time(times, weights), times[1] / times[2]
+        width, flat = state.shape[-1], state.reshape(-1, state.shape[-1])
+        into, out = weights[0][:, :-1].T, weights[2][:, :-1].T
+        states = flat.new_empty((count - 1) * parts, 4, *flat.shape)
+        hidden, slopes = torch.empty_like(states), flat.new_empty(4, *flat.shape)
+        steps = [flat.new_tensor(each[:stage]) * dt for stage, each in enumerate(_STAGES)]
+        mean, before = flat.new_tensor(_MEAN) * dt, [slopes[:stage].flatten(1).T for stage in range(5)]
+        path = flat.new_empty(count, *flat.shape)
+        path[0] = flat
+        for number in range(len(states)):
+            for stage in range(4):
+                at, h = states[number, stage], hidden[number, stage]
+                if stage:
+                    torch.addmv(flat.view(-1), before[stage], steps[stage], out=at.view(-1))
+                else:
+                    at.copy_(flat)
+                torch.addmm(of_hidden[number, stage], at, into, out=h).relu_()
+                torch.addmm(of_slope[number, stage], h, out, out=slopes[stage])
+            flat = torch.addmv(flat.reshape(-1), before[4], mean).view(-1, width)
+            if (number + 1) % parts == 0:
+                path[(number + 1) // parts] = flat
+        ctx.times = times
+        ctx.save_for_backward(state, *weights, states, hidden)
+        return path.view(count, *state.shape)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        state, *weights, states, hidden = ctx.saved_tensors
+        if torch.is_grad_enabled():  # the gradient of a gradient is asked for
+            given = [each.view_as(each) for each in (state, *weights)]
+            path = _solved(lambda t, p: _linear_field(t, p, given[1:]), given[0], *ctx.times)
+            return None, *torch.autograd.grad(path, given, grad, create_graph=True, allow_unused=True)
+        count, step, parts, _ = ctx.times
+        dt, grad = step / parts, grad.reshape(count, -1, state.shape[-1])
+        into, out = weights[0][:, :-1], weights[2][:, :-1]
+        seen, of_slopes, of_hidden = (hidden > 0).to(grad.dtype), torch.empty_like(states), torch.empty_like(hidden)
+        steps = [grad.new_tensor(each[:stage]) * dt for stage, each in enumerate(_STAGES)]
+        mean, adjoint = grad.new_tensor(_MEAN)[:, None] * dt, grad[-1].clone()
+        for number in reversed(range(len(states))):
+            mine, of_stage = of_slopes[number], of_hidden[number]
+            torch.mul(mean, adjoint.view(1, -1), out=mine.flatten(1))
+            for stage in reversed(range(4)):
+                torch.mm(mine[stage], out, out=of_stage[stage]).mul_(seen[number, stage])
+                of_state = of_stage[stage] @ into
+                adjoint += of_state
+                if stage:
+                    mine[:stage].flatten(1).addr_(steps[stage], of_state.view(-1))
+            if number % parts == 0:
+                adjoint += grad[number // parts]
+        return None, adjoint.view_as(state), *_of_weights(ctx.times, (states, hidden), (of_hidden, of_slopes))
+
+
+def _all_times(times: tuple[int, float, int, int], like: Tensor) -> Tensor:
+    """(T, 4) the times of the stages of all steps."""
+    count, step, parts, first = times
+    begin = torch.arange((count - 1) * parts, dtype=torch.float64, device=like.device) / parts + first
+    return (step * (begin[:, None] + begin.new_tensor([0, 1 / 3, 2 / 3, 1]) / parts)).to(like.dtype)
+
+
+def _of_time(times: tuple[int, float, int, int], weights: Sequence[Tensor]) -> list[Tensor]:
+    """(T, 4, 1, d) what t adds in each layer, with its bias."""
+    at = _all_times(times, weights[0])[..., None, None]
+    return [bias + at * weight[:, -1] for weight, bias in (weights[:2], weights[2:])]
+
+
+def _of_weights(times: tuple[int, float, int, int], inputs: Sequence[Tensor], grads: Sequence[Tensor]) -> list[Tensor]:
+    """The gradients of weights and biases, from what entered each layer at all times, and the gradients of its sums."""
+    made = []
+    for given, of_sums in zip(inputs, grads, strict=True):
+        at = _all_times(times, given)[..., None, None].expand(*given.shape[:-1], 1).reshape(-1, 1)
+        flat = of_sums.flatten(0, -2)
+        made += [flat.T @ torch.cat([given.flatten(0, -2), at], dim=1), flat.sum(0)]
+    return made
 
 
 def places_on(model: str, places: Tensor) -> int:

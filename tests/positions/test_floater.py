@@ -68,6 +68,20 @@ def test_the_linear_field_written_out() -> None:
     torch.testing.assert_close(given, torch.tensor(expected, dtype=torch.float64), rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("first", [0, 3])
+def test_the_path_of_a_linear_field_is_that_of_any_field(first: int) -> None:
+    """Its gradients too, and their gradients."""
+    torch.manual_seed(0)
+    field, start = LinearField(5).double(), noise(3, 2, 5).requires_grad_()
+    mine, theirs = (solve(each, start, 4, step=0.5, first=first) for each in (field, lambda t, p: field(t, p)))
+    torch.testing.assert_close(mine, theirs, rtol=0, atol=1e-12)
+    given, weights = [start, *field.parameters()], noise(*mine.shape)
+    grads = [torch.autograd.grad(each, given, weights, create_graph=True) for each in (mine, theirs)]
+    torch.testing.assert_close(*grads, rtol=0, atol=1e-12)
+    further = [torch.autograd.grad(sum(x.square().sum() for x in each), given) for each in grads]
+    torch.testing.assert_close(*further, rtol=0, atol=1e-9)
+
+
 def test_it_solves_an_equation_whose_solution_is_known() -> None:
     """dp/dt = t p, p(0) = 1 has the solution e^(t^2/2); the error of the method is of fourth order in the step."""
     errors = []
@@ -102,7 +116,7 @@ def test_gradients_are_those_of_the_path() -> None:
 
 def test_what_has_been_followed_is_not_followed_again() -> None:
     torch.manual_seed(0)
-    field, start, trail, asked = LinearField(3).double(), noise(2, 3), Trail(), []
+    field, start, trail, asked = ConvolutionField(2, 4).double(), noise(2, 4), Trail(), []
     field.register_forward_hook(lambda *_: asked.append(1))
     with torch.no_grad():
         whole = solve(field, start, 8)
