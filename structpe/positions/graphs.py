@@ -284,11 +284,64 @@ class Surroundings:
         nodes: the nodes of the batch.
         neighbours: (b, n, n) weights of a sum over the nodes that an edge joins with a unit's node.
         members: (b, n, n) whether the second unit's node is in the subgraph around the first's; None if nothing asks.
+        listed: the same as a list; None if it would not be short.
     """
 
     nodes: Nodes
     neighbours: Tensor
     members: Tensor | None = None
+    listed: _Members | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class _Members:
+    """The units of the subgraph around each unit, listed: far fewer than all pairs in a large graph.
+
+    Attributes:
+        centre: (P,) of each the unit around which it is, among all b n.
+        unit: (P,) itself, likewise.
+        to, of: (Q,) two members of one subgraph that an edge joins, by their places in the list.
+        weights: (Q, 1) of the second in the sum of the first.
+        shares: (P, 1) of each in a sum over nodes.
+    """
+
+    centre: Tensor
+    unit: Tensor
+    to: Tensor
+    of: Tensor
+    weights: Tensor
+    shares: Tensor
+
+    @classmethod
+    def of_all(cls, members: Tensor, neighbours: Tensor, shares: Tensor) -> _Members | None:
+        """From (b, n, n) twice and (b, n); None if products of matrices are faster."""
+        (b, n, _), pairs = members.shape, neighbours.nonzero()
+        if len(neighbours) != b or len(shares) != b or len(pairs) * n > b * n * n * n / _FEWER:
+            return None
+        structure, first, second = pairs.unbind(1)
+        both = members[structure, :, first] & members[structure, :, second]  # around which both are
+        edge, around = both.nonzero().unbind(1)
+        if len(edge) > b * n * n * n / _FEWER:
+            return None
+        place = members.flatten().cumsum(0).view_as(members) - 1
+        batch, centre, unit = members.nonzero().unbind(1)
+        to, of = (place[structure[edge], around, each[edge]] for each in (first, second))
+        weights = neighbours[structure, first, second][edge]
+        return cls(batch * n + centre, batch * n + unit, to, of, weights[:, None], shares[batch, unit][:, None])
+
+    def sums(self, convolutions: nn.ModuleList, x: Tensor) -> Tensor:
+        """(b, n, d) sum_u x^k_u over the members u of each subgraph."""
+        inside = x.flatten(0, 1).index_select(0, self.unit)
+        for convolution in convolutions:
+            of_edges = inside.index_select(0, self.of) * self.weights
+            around = of_edges.new_zeros(inside.shape).index_add(0, self.to, of_edges)
+            inside = convolution.joined(inside, around)
+        shared = inside * self.shares
+        return shared.new_zeros(x.shape).flatten(0, 1).index_add(0, self.centre, shared).view(x.shape)
+
+
+_FEWER = 16
+"""How many times fewer sums over listed edges must be than products with all pairs, which take less time each."""
 
 
 class _Convolution(nn.Module):
@@ -299,7 +352,11 @@ class _Convolution(nn.Module):
         self.itself, self.around = nn.Linear(width, width), nn.Linear(width, width, bias=False)
 
     def forward(self, x: Tensor, neighbours: Tensor) -> Tensor:
-        return torch.relu(self.itself(x) + self.around(neighbours @ x))
+        return self.joined(x, neighbours @ x)
+
+    def joined(self, x: Tensor, summed: Tensor) -> Tensor:
+        """Of x, and the sum over its neighbours."""
+        return torch.relu(self.itself(x) + self.around(summed))
 
 
 class _Extractor(nn.Module):
@@ -426,9 +483,13 @@ class SATSubgraph(Extracting, name="sat-subgraph"):
         near = far.map(lambda d: (d <= self.sizes["k"]) | (d > WITHIN // 2))  # units of one node are in it
         members = near.dense() & (nodes.weights > 0)
         neighbours = torch.where(far.map(lambda d: d == 1).dense(), nodes.weights, 0)
-        return Surroundings(nodes, neighbours, members)
+        listed = None if torch.compiler.is_compiling() else _Members.of_all(members, neighbours, nodes.shares)
+        return Surroundings(nodes, neighbours, members, listed)
 
     def gathered(self, convolutions: nn.ModuleList, x: Tensor, surroundings: Surroundings) -> Tensor:
+        listed = surroundings.listed
+        if listed is not None and len(x) == len(surroundings.nodes.shares):
+            return torch.cat([x, listed.sums(convolutions, x)], dim=-1)
         assert surroundings.members is not None  # prepared above
         members = surroundings.members[..., None]
         inside, neighbours = torch.where(members, x[:, None], 0), surroundings.neighbours[:, None]
