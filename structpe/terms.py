@@ -110,7 +110,7 @@ class Lookup:
     rows: Integer[Tensor, "#b r"]
     index: Integer[Tensor, "#b n m"] | Toeplitz
     shared: bool = False
-    _kept: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
+    _cache: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         rows: Any = self.rows
@@ -138,28 +138,28 @@ class Lookup:
         # Not table[rows], whose gradient takes up to twice as long.
         return self.table.index_select(0, self.rows.long().flatten()).view(*self.rows.shape, *self.table.shape[1:])
 
-    def places(self) -> Integer[Tensor, "#b n m"]:
+    def dense_index(self) -> Integer[Tensor, "#b n m"]:
         """The index written out in int64, as indexing and ``gather`` need it: 8 bytes per pair."""
         return (self.index.dense() if isinstance(self.index, Toeplitz) else self.index).long()
 
     def dense(self) -> Tensor:
         """(b or 1, n, m, ...) the quantity of each pair, for inspection and for the reference kernel."""
         batch = torch.arange(len(self.rows), device=self.rows.device)
-        chosen = self.rows[batch[:, None, None], self.places()]
+        chosen = self.rows[batch[:, None, None], self.dense_index()]
         return self.table[chosen.long()]
 
     def share(self) -> Lookup:
         """The same lookup, for terms that a model prepares once for all layers."""
         return Lookup(self.table, self.rows, self.index, shared=True)
 
-    def kept(self, name: str, make: Callable[[], T]) -> T:
+    def cached(self, name: str, make: Callable[[], T]) -> T:
         """Return ``make()``, cached if layers share this lookup; its gradient is then summed once, too."""
         if not self.shared:
             return make()
         key = name, torch.is_grad_enabled()
-        if key not in self._kept:
-            self._kept[key] = make()
-        found: T = self._kept[key]
+        if key not in self._cache:
+            self._cache[key] = make()
+        found: T = self._cache[key]
         return found
 
     def transpose(self) -> Lookup:

@@ -62,6 +62,18 @@ def test_private_modules_are_of_their_folder() -> None:
     assert not foreign + private, "give it a public name:\n" + "\n".join(foreign + private)
 
 
+def test_public_classes_have_names_of_their_own() -> None:
+    """An adapter may name a class as its host does; PyG's and DGL's transforms are both ``AddEncoding``."""
+    homes: dict[str, list[str]] = {}
+    for module in modules():
+        for node in module.tree.body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes.setdefault(node.name, []).append(module.name)
+    assert {name: found for name, found in homes.items() if len(found) > 1} == {
+        "AddEncoding": ["structpe.adapters.dgl", "structpe.adapters.pyg"]
+    }
+
+
 FACES = ("", "adapters.weights", "attention", "data", "datasets", "encodings", "formats", "nn", "objectives", "parsing")
 FACES += ("pictures", "positions", "adapters.dgl", "adapters.pyg", "adapters.pytorch", "adapters.timm")
 FACES += ("adapters.transformers",)

@@ -25,7 +25,7 @@ from torch import Tensor, nn
 
 from structpe.datasets.expressivity import Pair
 from structpe.errors import ConfigError
-from structpe.plain.bounds import BATCH, STEPS, bounded
+from structpe.plain.options import BATCH, STEPS, bounded
 from structpe.structure import Structure
 from structpe.transforms.parts import renumbered
 

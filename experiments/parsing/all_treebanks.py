@@ -19,7 +19,7 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 
 from structpe.formats import read
 from structpe.formats.reading import Item
-from structpe.parsing import Options, Parsed, Places, with_places
+from structpe.parsing import Options, Parsed, ParsePositions, with_places
 from structpe.transforms import expand
 
 SIZE = 4000
@@ -45,7 +45,7 @@ def pieces_of(texts: Sequence[str]) -> Tokenizer:
     return tokenizer
 
 
-def check(places: Places, owner: np.ndarray, whole: bool) -> None:
+def check(places: ParsePositions, owner: np.ndarray, whole: bool) -> None:
     """What holds of the positions of any tree, owner the node of each unit; ``whole`` where every node has one unit."""
     depth, relative, branches = places.depth, places.relative, places.branches
     count = len(owner)

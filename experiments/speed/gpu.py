@@ -185,7 +185,7 @@ def measure(case: str, b: int, n: int, device: torch.device, rounds: int) -> boo
     if case == "scalar bias":
         (bias,) = terms["bias"].bias
         assert isinstance(bias, Lookup)
-        places = bias.places()
+        places = bias.dense_index()
         ways["embedding"] = lambda: plain(
             drawn.q, drawn.k, drawn.v, functional.embedding(places, bias.table).permute(0, 3, 1, 2)
         )

@@ -31,10 +31,10 @@ __all__ = [
     "Given",
     "Injected",
     "Pass",
-    "Paths",
     "Seat",
     "Start",
     "Structures",
+    "TokenPaths",
     "check_trial",
     "check_width",
     "difference",
@@ -190,7 +190,7 @@ class Injected(nn.Module):
         self.position, self.where, self.layers = position, where, tuple(layers)
         self.start, self.structures, self.instead = start, structures, instead
         self.first = started(position) if start == "zero" else None
-        self.paths = Paths(position.encodings)
+        self.paths = TokenPaths(position.encodings)
         self.mixes = False  # whether it changes vectors of units by those of others; set by check_trial
 
     def prepare(self, positions: Positions, like: Tensor) -> tuple[Any, Any]:
@@ -225,7 +225,7 @@ def _changed(position: PositionModel, x: Tensor, prepared: Any, site: Site) -> T
     return position.layer(x, prepared, site)
 
 
-class Paths:
+class TokenPaths:
     """Positions of texts as paths of their tokens.
 
     Args:
@@ -432,7 +432,7 @@ class Seat:
         return None if positions is None else (passing, positions)
 
 
-def _of_path(paths: Paths, m: int, mask: Tensor | None, ids: Tensor | None, like: Tensor) -> TokenPositions:
+def _of_path(paths: TokenPaths, m: int, mask: Tensor | None, ids: Tensor | None, like: Tensor) -> TokenPositions:
     """The positions of m tokens as a path, or as several texts by ``ids``; padding has no unit."""
     units, there, size = torch.arange(m, device=like.device)[None], _there(mask, m), m
     if there is not None:

@@ -23,14 +23,14 @@ from structpe.data.chunks import columns
 from structpe.encodings.base import Encoded, Encoding
 from structpe.errors import ConfigError, StoreError, StructPEError, StructureError, needing, reason_of
 from structpe.formats import Item
-from structpe.plain.bounds import UNITS, bounded
+from structpe.plain.options import UNITS, bounded
 from structpe.positions.batch import join
 from structpe.structure import Ids, Structure
 from structpe.transforms.texts import Form, Written, with_readable_labels, written
 from structpe.transforms.units import as_tokenizer
 
 __all__ = [
-    "Kind",
+    "ModelKind",
     "TextBatch",
     "TextExample",
     "Texts",
@@ -44,7 +44,7 @@ __all__ = [
 ]
 
 
-class Kind(ABC):
+class ModelKind(ABC):
     """How a model reads a source text and writes a target.
 
     Attributes:
@@ -98,7 +98,7 @@ class Kind(ABC):
         """(b, m) the new tokens in the output of ``generate``, for sources of ``read`` tokens."""
 
 
-class _EncoderDecoder(Kind):
+class _EncoderDecoder(ModelKind):
     """Models such as T5 and BART: the source is in the encoder, the target in the decoder."""
 
     left = False
@@ -132,7 +132,7 @@ class _EncoderDecoder(Kind):
         return generated[:, 1:]
 
 
-class _Decoder(Kind):
+class _Decoder(ModelKind):
     """Models such as Llama and GPT-2: the target follows the source."""
 
     left = True
@@ -177,7 +177,7 @@ class _Decoder(Kind):
         return generated[:, read:]
 
 
-def kind_of(config: Any) -> Kind:
+def kind_of(config: Any) -> ModelKind:
     """The kind of a configuration of Hugging Face."""
     return _EncoderDecoder() if config.is_encoder_decoder else _Decoder()
 
@@ -282,7 +282,13 @@ class Texts:
     """
 
     def __init__(
-        self, config: TextsConfig, tokenizer: Any, padding: int, last: int, kind: Kind, encodings: Sequence[Encoding]
+        self,
+        config: TextsConfig,
+        tokenizer: Any,
+        padding: int,
+        last: int,
+        kind: ModelKind,
+        encodings: Sequence[Encoding],
     ) -> None:
         self.config, self.padding, self.last, self.kind = config, padding, last, kind
         self.encodings = tuple(encodings)

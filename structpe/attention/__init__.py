@@ -1,14 +1,14 @@
 """Attention kernels: how attention is computed. A kernel is a file; the registry finds them."""
 
-from structpe.attention.attend import KERNELS, Call, Choice, Kernel, attend, attend_ragged, watching
+from structpe.attention.attend import KERNELS, Call, Kernel, KernelChoice, attend, attend_ragged, watching
 from structpe.attention.layout import Layout
 from structpe.attention.reference import additive, weights
 
 __all__ = [
     "KERNELS",
     "Call",
-    "Choice",
     "Kernel",
+    "KernelChoice",
     "Layout",
     "additive",
     "attend",

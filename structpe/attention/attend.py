@@ -28,8 +28,8 @@ from structpe.terms import Factor, Lookup, Pairs, Projection, SparsePairs, Terms
 __all__ = [
     "KERNELS",
     "Call",
-    "Choice",
     "Kernel",
+    "KernelChoice",
     "Ragged",
     "attend",
     "attend_masked",
@@ -285,7 +285,7 @@ def kernel(
 
 
 @dataclass(frozen=True)
-class Choice:
+class KernelChoice:
     """A call, the kernel chosen for it, and for each kernel its cost or the reason why it does not suit."""
 
     call: Call
@@ -293,13 +293,13 @@ class Choice:
     others: dict[str, float | str]
 
 
-_WATCHERS: list[list[Choice]] = []
+_WATCHERS: list[list[KernelChoice]] = []
 
 
 @contextmanager
-def watching() -> Iterator[list[Choice]]:
+def watching() -> Iterator[list[KernelChoice]]:
     """Record which kernel computes each attention call in the block. Compiled calls are not recorded."""
-    noted: list[Choice] = []
+    noted: list[KernelChoice] = []
     _WATCHERS.append(noted)
     try:
         yield noted
@@ -347,7 +347,7 @@ def choose(name: str, call: Call) -> Kernel:
             each.name: each.unsuited(call) or each.cost(call) for each in KERNELS.values()
         }
         for watcher in _WATCHERS:
-            watcher.append(Choice(call, chosen.name, others))
+            watcher.append(KernelChoice(call, chosen.name, others))
     return chosen
 
 
@@ -470,7 +470,7 @@ def _problems(terms: Terms, q: Tensor, k: Tensor) -> Iterator[str]:
 def _of_places(name: str, term: Any) -> Iterator[str]:
     if isinstance(term, Lookup):
         yield from _outside(f"the rows of a {name}", term.rows, len(term.table), "table")
-        yield from _outside(f"the index of a {name}", term.places(), term.rows.shape[1], "list of rows")
+        yield from _outside(f"the index of a {name}", term.dense_index(), term.rows.shape[1], "list of rows")
     elif isinstance(term, SparsePairs):
         yield from _outside(f"the index of a {name}", term.index, len(term.table), "table")
 

@@ -78,7 +78,7 @@ class Strips:
         if isinstance(x, Factor):
             return Factor(self.of_units(x.left, self.queries), self.of_units(x.right, self.keys))
         rows = x.rows.expand(self.b, -1).repeat_interleave(len(self.queries), dim=0)
-        return Lookup(x.table, rows, self.of_pairs(x.places()[:, None])[:, 0])
+        return Lookup(x.table, rows, self.of_pairs(x.dense_index()[:, None])[:, 0])
 
     def terms(self, terms: Terms, causal: Pairs) -> Terms:
         """Terms whose maps have been applied; ``causal`` is the shortest list, without future keys."""

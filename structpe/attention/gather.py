@@ -81,7 +81,7 @@ def collect_vectors(weights: Float[Tensor, "b h n m"], x: Lookup) -> Float[Tenso
 def _vectors(x: Lookup, dtype: torch.dtype) -> Tensor:
     """(b or 1, n, m, h or 1, d) the vector of each pair."""
     structures = max(len(x.rows), x.index.shape[0])
-    index = x.places().flatten(1).expand(structures, -1)
+    index = x.dense_index().flatten(1).expand(structures, -1)
     chosen = x.rows.expand(structures, -1).gather(1, index).long()
     found = x.table.to(dtype).index_select(0, chosen.flatten())
     return found.view(structures, *x.index.shape[1:], *x.table.shape[1:])
@@ -108,7 +108,7 @@ def gather_scalars(x: Lookup | SparsePairs | Tensor) -> Tensor:
     if isinstance(x, Tensor):
         return x
     of_pairs = _lookup(x)
-    return of_pairs.kept("scalars", lambda: _pick_shared(_heads(x), of_pairs.places()))
+    return of_pairs.cached("scalars", lambda: _pick_shared(_heads(x), of_pairs.dense_index()))
 
 
 def added(q: Tensor, k: Tensor, terms: Terms, scale: float) -> list[Tensor]:
@@ -165,7 +165,7 @@ def collect_values(weights: Tensor, x: Lookup | SparsePairs) -> Tensor:
     rows = _heads(x).to(weights.dtype)
     shares = wide(weights)  # a sum of many small numbers
     by_row = shares.new_zeros(b, h, n, rows.shape[-2])
-    by_row = by_row.scatter_add(-1, _lookup(x).places()[:, None].expand(b, h, n, -1), shares)
+    by_row = by_row.scatter_add(-1, _lookup(x).dense_index()[:, None].expand(b, h, n, -1), shares)
     return by_row.to(weights.dtype) @ rows
 
 
@@ -255,7 +255,7 @@ def _pick(met: Tensor, x: Lookup, by_key: bool = False) -> Tensor:
     """
     if met.shape[-1] == 1:
         return met.transpose(-1, -2) if by_key else met
-    index = x.places().transpose(1, 2) if by_key else x.places()
+    index = x.dense_index().transpose(1, 2) if by_key else x.dense_index()
     picked = met.gather(-1, index[:, None].expand(*met.shape[:2], *index.shape[1:]))
     return picked.transpose(-1, -2) if by_key else picked
 

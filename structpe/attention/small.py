@@ -109,7 +109,7 @@ def _added(terms: Terms, low: Tensor | None, b: int, n: int) -> tuple[Tensor | N
         return plus, plus is not None and may_forbid(plus)
 
     first, *others = terms.bias
-    return made() if others or not isinstance(first, Lookup) else first.kept("small", made)
+    return made() if others or not isinstance(first, Lookup) else first.cached("small", made)
 
 
 def _padding(layout: Layout) -> list[Tensor | None]:

@@ -26,7 +26,7 @@ from structpe.attention.gather import GATHERED, gather_scalars, may_forbid, mixe
 from structpe.dropout import noise
 from structpe.terms import Lookup, Terms, Toeplitz
 
-__all__ = ["Places", "Plan", "Quantity", "Tile", "Work", "by_index", "pick", "sum_by_row", "tiled", "tiles"]
+__all__ = ["Quantity", "Tile", "TileIndex", "TilePlan", "Work", "by_index", "pick", "sum_by_row", "tiled", "tiles"]
 
 _MOST_ROWS = 64
 """Up to this many rows, a product with a matrix of zeros and ones sums faster than ``scatter_add``."""
@@ -97,7 +97,7 @@ def tiles(shape: tuple[int, int, int, int], causal: bool, cells: int, queries: i
             number += 1
 
 
-class Places:
+class TileIndex:
     """The index of the pairs of a tile in int64, as ``gather`` needs it; cached while tiles have the same pairs."""
 
     def __init__(self) -> None:
@@ -269,7 +269,7 @@ QUERIES = 256
 
 
 @dataclass
-class Plan:
+class TilePlan:
     """The settings of a call.
 
     Attributes:
@@ -314,7 +314,7 @@ class _Scored:
 class Work:
     """One pass over all tiles, with its buffers."""
 
-    def __init__(self, plan: Plan, q: Tensor, k: Tensor, v: Tensor, tensors: Any, wanted: Any = ()) -> None:
+    def __init__(self, plan: TilePlan, q: Tensor, k: Tensor, v: Tensor, tensors: Any, wanted: Any = ()) -> None:
         self.plan, self.like, self.shape = plan, q, (*q.shape[:3], k.shape[2])
         self.q, self.k, self.v = (x.flatten(0, 1) for x in (q, k, v))
         needs = wanted or [False] * len(tensors)
@@ -330,7 +330,7 @@ class Work:
         biases = self.of["bias"] + self.of["bias tensor"]
         self.may_forbid = bool(plan.masks) or plan.causal or any(may_forbid(each.x) for each in biases)
         self.buffers: dict[str, Tensor] = {}
-        self.places = Places()
+        self.places = TileIndex()
 
     def tiles(self) -> Iterator[Tile]:
         """The tiles of the scores."""
@@ -631,7 +631,7 @@ def tiled(q: Tensor, k: Tensor, v: Tensor, terms: Terms, dropout: float = 0.0) -
     return out.to(v.dtype)
 
 
-def _plan(q: Tensor, k: Tensor, terms: Terms, dropout: float) -> tuple[Plan, list[Tensor]]:
+def _plan(q: Tensor, k: Tensor, terms: Terms, dropout: float) -> tuple[TilePlan, list[Tensor]]:
     """The plan of a call, and its tensors that may need a gradient, with the rows of each structure for tables."""
     kinds: list[tuple[str, Tensor | Toeplitz | None]] = []
     tensors: list[Tensor] = []
@@ -639,13 +639,13 @@ def _plan(q: Tensor, k: Tensor, terms: Terms, dropout: float) -> tuple[Plan, lis
         for term in getattr(terms, name):
             x = gather_scalars(term) if name == "bias" and _once(term, q) else term
             kinds.append((name, x.index if isinstance(x, Lookup) else None))
-            tensors.append(x.kept("local", x.local).movedim(2, 1) if isinstance(x, Lookup) else x)
+            tensors.append(x.cached("local", x.local).movedim(2, 1) if isinstance(x, Lookup) else x)
     for factor in terms.factors:
         kinds += [("left", None), ("right", None)]
         tensors += [factor.left, factor.right]
     scale = terms.scale / math.sqrt(q.shape[-1])
     seed = int(torch.randint(1 << 62, ())) if dropout else 0
-    return Plan(kinds, terms.mask, scale, terms.act, terms.causal, dropout, seed), tensors
+    return TilePlan(kinds, terms.mask, scale, terms.act, terms.causal, dropout, seed), tensors
 
 
 def _once(bias: Lookup | Tensor, q: Tensor) -> bool:
@@ -659,7 +659,7 @@ def _once(bias: Lookup | Tensor, q: Tensor) -> bool:
 
 class _Tiled(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, plan: Plan, q: Tensor, k: Tensor, v: Tensor, *tensors: Tensor) -> Tensor:
+    def forward(ctx: Any, plan: TilePlan, q: Tensor, k: Tensor, v: Tensor, *tensors: Tensor) -> Tensor:
         ctx.plan = plan
         work = Work(plan, q, k, v, tensors)
         ctx.count = len(tensors)

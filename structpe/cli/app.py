@@ -15,10 +15,10 @@ from structpe.cli._inputs import add_reading, check_file, parse_options
 from structpe.cli.base import Command, UsageError, path_of
 from structpe.errors import MissingExtra, StructPEError
 
-__all__ = ["App"]
+__all__ = ["AppCommand"]
 
 
-class App(Command, name="app"):
+class AppCommand(Command, name="app"):
     """Look at structures in a browser.
 
     The app loads a file, lets you choose encodings and a position model, and draws the pictures of 'structpe show'. It

@@ -78,7 +78,7 @@ def check_counts(**counts: int | None) -> None:
     Raises:
         UsageError: a number is less than 1, or there are too many.
     """
-    from structpe.plain.bounds import PROCESSES
+    from structpe.plain.options import PROCESSES
 
     for name, number in counts.items():
         if number is not None and number < 1:

@@ -6,10 +6,10 @@ from argparse import ArgumentParser, Namespace
 
 from structpe.cli.base import Command
 
-__all__ = ["Cite"]
+__all__ = ["CiteCommand"]
 
 
-class Cite(Command, name="cite"):
+class CiteCommand(Command, name="cite"):
     """Print the BibTeX entries of position models.
 
     Each entry is printed once, in the order of first use.

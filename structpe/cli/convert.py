@@ -11,10 +11,10 @@ from structpe.cli.base import Command, UsageError, path_of, print_table
 from structpe.system.printing import printable
 from structpe.system.progress import progress_bar
 
-__all__ = ["Convert"]
+__all__ = ["ConvertCommand"]
 
 
-class Convert(Command, name="convert"):
+class ConvertCommand(Command, name="convert"):
     """Convert the structures of a file to another format.
 
     Items are read and written one by one, so files may be larger than the memory. OUT is written atomically: if writing

@@ -15,14 +15,14 @@ from structpe.cli.base import Command, UsageError, path_of, print_table, refuse_
 from structpe.errors import StructPEError
 from structpe.system.progress import progress_bar
 
-__all__ = ["Data"]
+__all__ = ["DataCommand"]
 
 DO = ("list", "show", "get", "verify")
 FEW, MANY = 10, 25
 """Number of files shown without ``--all``; a set may have hundreds."""
 
 
-class Data(Command, name="data"):
+class DataCommand(Command, name="data"):
     """List, get and verify data sets.
 
     list            all sets that have a card, or those of one --kind

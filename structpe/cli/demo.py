@@ -8,10 +8,10 @@ from pathlib import Path
 from structpe.cli.base import Command, UsageError, path_of, print_table
 from structpe.errors import MissingExtra
 
-__all__ = ["Demo"]
+__all__ = ["DemoCommand"]
 
 
-class Demo(Command, name="demo"):
+class DemoCommand(Command, name="demo"):
     """Show what structpe does, on its own samples.
 
     The demo prints the positions of the words of a parsed sentence. Then two small models learn the distance of two

@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from structpe.encodings.base import Encoding
     from structpe.structure import Structure
 
-__all__ = ["Encode"]
+__all__ = ["EncodeCommand"]
 
 
 SHORT = 5.0
 """Shorter work, in seconds, is not announced."""
 
 
-class Encode(Command, name="encode"):
+class EncodeCommand(Command, name="encode"):
     """Encode the structures of a file once, and store the result for training.
 
     An encoding is a name, a name with options (NAME:key=value,key=value), or a JSON object with "name" and options. An

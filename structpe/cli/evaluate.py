@@ -10,10 +10,10 @@ from structpe.cli._inputs import add_generation, generation_inputs
 from structpe.cli.base import Command
 from structpe.system.progress import progress_bar
 
-__all__ = ["Evaluate"]
+__all__ = ["EvaluateCommand"]
 
 
-class Evaluate(Command, name="evaluate"):
+class EvaluateCommand(Command, name="evaluate"):
     """Score the texts that a trained model generates for the structures of a file.
 
     The texts are compared with those in the file. Metrics are printed with their sacrebleu signatures; compare only

@@ -7,10 +7,10 @@ from argparse import ArgumentParser, Namespace
 from structpe.cli.base import Command, add_only, as_overrides
 from structpe.system.printing import printable
 
-__all__ = ["Explain"]
+__all__ = ["ExplainCommand"]
 
 
-class Explain(Command, name="explain"):
+class ExplainCommand(Command, name="explain"):
     """Show which attention kernel each layer uses, and why not the others.
 
     CONFIG is the YAML file of a training or of a study. The untrained model processes a batch of its training data.

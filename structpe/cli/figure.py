@@ -10,12 +10,12 @@ from structpe.cli._inputs import WITH_RUN, add_reading, check_file, item_of, par
 from structpe.cli.base import Command, UsageError, check_picture, path_of, refuse_idle, seed_of
 from structpe.system.printing import printable
 
-__all__ = ["Figure"]
+__all__ = ["FigureCommand"]
 
 FIGURES = ("rank", "pattern", "segments", "similarity")
 
 
-class Figure(Command, name="figure"):
+class FigureCommand(Command, name="figure"):
     """Draw figures of Chen et al. 2021 for any position model.
 
     rank (figures 2 and 8): singular values of the scores of a head, from positions only or, with --content, of all

@@ -14,10 +14,10 @@ from structpe.cli._inputs import add_generation, generation_inputs
 from structpe.cli.base import Command, UsageError, path_of
 from structpe.system.progress import progress_bar
 
-__all__ = ["Generate"]
+__all__ = ["GenerateCommand"]
 
 
-class Generate(Command, name="generate"):
+class GenerateCommand(Command, name="generate"):
     """Generate a text for each structure of a file with a trained model.
 
     The output has one text per line, in the order of the file; with --json, one object per line, with id and

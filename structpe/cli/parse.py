@@ -18,7 +18,7 @@ from structpe.system.progress import progress_bar
 if TYPE_CHECKING:
     from structpe.parsing import Options, Parsed, Progress
 
-__all__ = ["Parse"]
+__all__ = ["ParseCommand"]
 
 WIDEST = 25
 """The largest number of words for relative positions in a table."""
@@ -35,7 +35,7 @@ JOBS: dict[str, tuple[str, ...]] = {
 """The options of each job."""
 
 
-class Parse(Command, name="parse"):
+class ParseCommand(Command, name="parse"):
     """Parse sentences, and show the positions of their words and subwords in the tree.
 
     For each word, or each subword with a tokenizer, the output has absolute SPR, its depth; relative SPR to every other

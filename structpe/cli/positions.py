@@ -158,7 +158,7 @@ _SURVEY = {"t": 512, "n": 30_000, "D_max": 8, "K": 5, "dr": 64, "t1": 16}
 """Sizes for the survey's formulas."""
 
 
-class Positions(Command, name="positions"):
+class PositionsCommand(Command, name="positions"):
     """List position models as in Table 1 of the survey, or encodings.
 
     Cells are claims about the models of structpe, and tests measure each of them. If the survey's Table 1 has another
@@ -237,7 +237,7 @@ class ModelRow:
     def measured(cls, name: str, dims: Dims) -> ModelRow:
         """The row of a model with its default options, built for these sizes."""
         from structpe.errors import PositionError
-        from structpe.plain.typed import options_of
+        from structpe.plain.options import options_of
         from structpe.positions import MODELS, build, describe
         from structpe.positions.base import spec_of
 

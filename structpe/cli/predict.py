@@ -10,13 +10,13 @@ from structpe.cli._inputs import BY_RUN, InputFile, SkipReport, add_reading
 from structpe.cli.base import Command, UsageError, path_of
 from structpe.system.progress import progress_bar
 
-__all__ = ["Predict"]
+__all__ = ["PredictCommand"]
 
 WINDOW = 4096
 """Number of graphs in memory at once."""
 
 
-class Predict(Command, name="predict"):
+class PredictCommand(Command, name="predict"):
     """Predict the graphs of a file, or each of their nodes, with a trained model of graphs.
 
     The output is a table with one row per graph, in the order of the file: its id and its predictions. A regression has

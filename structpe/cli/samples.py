@@ -6,10 +6,10 @@ from argparse import ArgumentParser, Namespace
 
 from structpe.cli.base import Command, path_of
 
-__all__ = ["Samples"]
+__all__ = ["SamplesCommand"]
 
 
-class Samples(Command, name="samples"):
+class SamplesCommand(Command, name="samples"):
     """Write the samples and the example configurations into a folder.
 
     The documentation reads files in 'datasets' and 'examples'. This command writes these folders into FOLDER, from

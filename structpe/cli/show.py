@@ -18,10 +18,10 @@ from structpe.cli._inputs import (
 from structpe.cli.base import Command, UsageError, check_picture, path_of, refuse_idle, seed_of
 from structpe.system.printing import printable
 
-__all__ = ["Show"]
+__all__ = ["ShowCommand"]
 
 
-class Show(Command, name="show"):
+class ShowCommand(Command, name="show"):
     """Draw a structure and its positions.
 
     The picture shows the structure (a parse as arcs, a molecule, a grid, a graph), each encoding as a heat map, and the

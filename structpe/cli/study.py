@@ -8,13 +8,13 @@ from structpe.cli.base import Command, UsageError, add_only, as_overrides, check
 from structpe.errors import StructPEError
 from structpe.system.printing import printable
 
-__all__ = ["Study"]
+__all__ = ["StudyCommand"]
 
 SHOWN = 3
 """Number of failures that are repeated at the end."""
 
 
-class Study(Command, name="study"):
+class StudyCommand(Command, name="study"):
     """Compare models and positions on benchmarks.
 
     CONFIG is a YAML file with data, models, positions and seeds; every combination is a run. Finished runs are not

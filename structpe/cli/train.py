@@ -7,10 +7,10 @@ from argparse import ArgumentParser, Namespace
 from structpe.cli._inputs import add_reading, parse_options
 from structpe.cli.base import Command, UsageError, as_overrides
 
-__all__ = ["Train"]
+__all__ = ["TrainCommand"]
 
 
-class Train(Command, name="train"):
+class TrainCommand(Command, name="train"):
     """Train a graph-to-text model.
 
     CONFIG is a YAML file. --KEY VALUE overrides one of its values, with dots between the levels; a VALUE is YAML. After

@@ -14,19 +14,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from structpe.data.chunks import columns
-from structpe.data.prepare import UNKNOWN, Example, Preparer
+from structpe.data.prepare import UNKNOWN, Preparer, StructureWithText
 from structpe.encodings.base import Encoding
 from structpe.structure import Structure
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-__all__ = ["Drawn", "Merges", "Resplit", "Unit", "of_epoch"]
+__all__ = ["Merges", "ResampledExamples", "Resplit", "Unit", "of_epoch"]
 
 E = TypeVar("E")
 
 
-class Drawn(ABC, Generic[E]):
+class ResampledExamples(ABC, Generic[E]):
     """Examples that differ from epoch to epoch, and depend only on the epoch and their numbers.
 
     So a training that resumes after an interruption sees the same examples as without it, for any number of devices and
@@ -42,9 +42,9 @@ class Drawn(ABC, Generic[E]):
         """The examples of these numbers in an epoch."""
 
 
-def of_epoch(examples: Sequence[E] | Drawn[E], epoch: int, numbers: Sequence[int]) -> Sequence[E]:
+def of_epoch(examples: Sequence[E] | ResampledExamples[E], epoch: int, numbers: Sequence[int]) -> Sequence[E]:
     """The examples of these numbers in an epoch; those of a sequence are the same in all."""
-    return examples.of(epoch, numbers) if isinstance(examples, Drawn) else [examples[i] for i in numbers]
+    return examples.of(epoch, numbers) if isinstance(examples, ResampledExamples) else [examples[i] for i in numbers]
 
 
 _KEPT = 1 << 16
@@ -132,7 +132,7 @@ class Merges:
         return next((i for _, i in others if random.random() >= self.dropout), None)
 
 
-class Resplit(Drawn[Example]):
+class Resplit(ResampledExamples[StructureWithText]):
     """Training examples whose graphs and texts are split in a different way in each epoch.
 
     A split depends on the seed, the epoch and the number of the example. If it has more units than
@@ -146,7 +146,7 @@ class Resplit(Drawn[Example]):
     """
 
     def __init__(
-        self, examples: Sequence[Example], preparer: Preparer, encodings: Sequence[Encoding], seed: int
+        self, examples: Sequence[StructureWithText], preparer: Preparer, encodings: Sequence[Encoding], seed: int
     ) -> None:
         self.examples, self.preparer, self.encodings, self.seed = examples, preparer, tuple(encodings), seed
         self._merges = Merges(preparer.tokenizer, preparer.config.bpe_dropout)
@@ -155,7 +155,7 @@ class Resplit(Drawn[Example]):
     def __len__(self) -> int:
         return len(self.examples)
 
-    def of(self, epoch: int, numbers: Sequence[int]) -> list[Example]:
+    def of(self, epoch: int, numbers: Sequence[int]) -> list[StructureWithText]:
         """The examples of these numbers; encodings are computed for their new units."""
         splits = [self._split(self.examples[i], Random(f"{self.seed} {epoch} {i}")) for i in numbers]
         encoded = columns([split.structure for split in splits], self.encodings)
@@ -166,7 +166,7 @@ class Resplit(Drawn[Example]):
             examples.append(replace(self.examples[i], structure=split.structure, graph=graph))
         return examples
 
-    def _split(self, example: Example, random: Random) -> _Split:
+    def _split(self, example: StructureWithText, random: Random) -> _Split:
         structure, ids, config = example.structure, example.ids, self.preparer.config
         assert example.text is not None
         owned = [self._merges.units(label, random) or [self._unknown] for label in structure.nodes]

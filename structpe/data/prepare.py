@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from structpe.data.batch import Batch, EdgeTypes, Grouping, collate
-from structpe.data.batch import Example as GraphExample
+from structpe.data.batch import Batch, EdgeTypes, Example, Grouping, collate
 from structpe.data.chunks import columns
 from structpe.encodings.base import Encoded, Encoding
 from structpe.errors import ConfigError, StoreError, StructureError, needing, undamaged
 from structpe.formats import Item
-from structpe.plain.bounds import UNITS, VOCABULARY, bounded
+from structpe.plain.options import UNITS, VOCABULARY, bounded
 from structpe.structure import Structure
 from structpe.system.files import atomic_text, atomic_write
 from structpe.transforms.nodes import levi
@@ -35,9 +34,9 @@ __all__ = [
     "SMALLEST",
     "SPECIALS",
     "UNKNOWN",
-    "Example",
     "PrepareConfig",
     "Preparer",
+    "StructureWithText",
     "train_vocabulary",
 ]
 
@@ -122,7 +121,7 @@ class PrepareConfig:
 
 
 @dataclass(frozen=True, eq=False)
-class Example:
+class StructureWithText:
     """One encoded structure and one text for it.
 
     Attributes:
@@ -135,7 +134,7 @@ class Example:
     """
 
     structure: Structure
-    graph: GraphExample
+    graph: Example
     texts: tuple[str, ...]
     id: str
     text: str | None = None
@@ -203,7 +202,7 @@ class Preparer:
         every_text: bool = False,
         progress: Callable[[int], None] | None = None,
         jobs: int = 1,
-    ) -> list[Example]:
+    ) -> list[StructureWithText]:
         """Encode items.
 
         Args:
@@ -223,7 +222,7 @@ class Preparer:
                 target = None if text is None else self.target(text)
                 if every_text and target is not None and len(target) > self.config.longest_target:
                     continue
-                examples.append(Example(structure, replace(graph, target=target), item.texts, item.id, text))
+                examples.append(StructureWithText(structure, replace(graph, target=target), item.texts, item.id, text))
             if progress is not None:
                 progress(done)
         return examples
@@ -236,16 +235,18 @@ class Preparer:
         """(m,) the ids of a text between <s> and </s>."""
         return np.array([self.first, *ids, self.last])
 
-    def graph(self, structure: Structure, ids: NDArray[np.int64], encoded: Mapping[Encoding, Encoded]) -> GraphExample:
+    def graph(self, structure: Structure, ids: NDArray[np.int64], encoded: Mapping[Encoding, Encoded]) -> Example:
         """The example of a structure that is split into units with these ids, without a target."""
         edges, types = self.edge_types.messages(structure)
-        return GraphExample(ids, edges, types, encoded, None, len(ids))
+        return Example(ids, edges, types, encoded, None, len(ids))
 
     def text(self, ids: Sequence[int]) -> str:
         """Decode ids to a text."""
         return str(self.tokenizer.decode(list(ids))).strip()
 
-    def collate(self, examples: Sequence[Example], grouping: Grouping = "buckets", device: str = "cpu") -> Batch:
+    def collate(
+        self, examples: Sequence[StructureWithText], grouping: Grouping = "buckets", device: str = "cpu"
+    ) -> Batch:
         """A batch; see :func:`structpe.data.batch.collate`."""
         return collate([example.graph for example in examples], grouping, self.padding, device)
 

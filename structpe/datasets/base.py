@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from structpe.data.features import Features
 from structpe.errors import ConfigError, ReadError, located
 from structpe.objectives import LEVELS, Objective
-from structpe.plain.typed import Builder, options_of
+from structpe.plain.options import Builder, options_of
 from structpe.registry import Registry
 from structpe.structure import Ids, Structure
 

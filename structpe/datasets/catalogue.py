@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from structpe.errors import ConfigError, StructPEError, listed, located
 from structpe.formats.reading import Item, Reading, Skipped, read, stream
 from structpe.plain import from_yaml
-from structpe.plain.typed import Builder
+from structpe.plain.options import Builder
 from structpe.registry import unknown
 
 if TYPE_CHECKING:
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 __all__ = [
     "BenchmarkName",
     "Card",
+    "CardSplit",
     "Corpus",
     "CorpusError",
     "File",
-    "Split",
     "card",
     "card_of",
     "cards",
@@ -88,7 +88,7 @@ class File:
 
 
 @dataclass(frozen=True)
-class Split:
+class CardSplit:
     """A split of a data set.
 
     Args:
@@ -149,7 +149,7 @@ class Card:
     homepage: str | None = None
     base: str | None = None
     files: tuple[File, ...] = ()
-    splits: Mapping[str, Split] = field(default_factory=dict)
+    splits: Mapping[str, CardSplit] = field(default_factory=dict)
     reader: str | None = None
     benchmarks: tuple[BenchmarkName, ...] = ()
     maker: str | None = None
@@ -442,7 +442,7 @@ class Corpus:
             raise ConfigError(unknown(f"benchmark of {self.card.name}", name, sorted(known)))
         return known[name]
 
-    def _split(self, name: str) -> Split:
+    def _split(self, name: str) -> CardSplit:
         if name not in self.card.splits:
             raise ConfigError(unknown(f"split of {self.card.name}", name, list(self.splits)))
         split = self.card.splits[name]

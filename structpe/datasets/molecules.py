@@ -161,7 +161,7 @@ def _without_tails(molecule: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Table:
+class MoleculeTable:
     """A table of molecules.
 
     Attributes:
@@ -183,15 +183,15 @@ class Table:
 
 
 TABLES = {
-    "esol": Table("solubility", ("measured log solubility in mols per litre",), Regression),
-    "freesolv": Table("free energy of hydration", ("expt",), Regression),
-    "lipo": Table("lipophilicity", ("exp",), Regression),
-    "bbbp": Table("whether the blood-brain barrier is passed", ("p_np",), Binary),
-    "bace": Table("whether an enzyme is inhibited", ("Class",), Binary, smiles=("mol", "smiles")),
-    "tox21": Table("12 toxicities", (), Multilabel, strict=False, others=("mol_id",)),
-    "sider": Table("27 kinds of side effects", (), Multilabel),
-    "clintox": Table("approval, and toxicity in trials", ("FDA_APPROVED", "CT_TOX"), Multilabel),
-    "hiv": Table("whether HIV is inhibited", ("HIV_active",), Binary, strict=False),
+    "esol": MoleculeTable("solubility", ("measured log solubility in mols per litre",), Regression),
+    "freesolv": MoleculeTable("free energy of hydration", ("expt",), Regression),
+    "lipo": MoleculeTable("lipophilicity", ("exp",), Regression),
+    "bbbp": MoleculeTable("whether the blood-brain barrier is passed", ("p_np",), Binary),
+    "bace": MoleculeTable("whether an enzyme is inhibited", ("Class",), Binary, smiles=("mol", "smiles")),
+    "tox21": MoleculeTable("12 toxicities", (), Multilabel, strict=False, others=("mol_id",)),
+    "sider": MoleculeTable("27 kinds of side effects", (), Multilabel),
+    "clintox": MoleculeTable("approval, and toxicity in trials", ("FDA_APPROVED", "CT_TOX"), Multilabel),
+    "hiv": MoleculeTable("whether HIV is inhibited", ("HIV_active",), Binary, strict=False),
 }
 
 

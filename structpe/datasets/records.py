@@ -18,13 +18,13 @@ from structpe.errors import MissingExtra, StructPEError
 from structpe.plain import from_json
 from structpe.system.files import atomic_text
 
-__all__ = ["Report", "State", "checked", "record", "recorded", "results", "verify"]
+__all__ = ["FileState", "Report", "checked", "record", "recorded", "results", "verify"]
 
 NAME = ".structpe.json"
 
 
 @dataclass(frozen=True)
-class State:
+class FileState:
     """The state of one file.
 
     Args:
@@ -75,7 +75,7 @@ def results(file: File, folder: Path) -> list[str]:
 
 def checked(
     file: File, folder: Path, known: Mapping[str, Seen], tell: Tell | None = None, wanted: bool = True
-) -> list[State]:
+) -> list[FileState]:
     """Check the results of a file of a card.
 
     Args:
@@ -92,23 +92,25 @@ def checked(
     return [_state(file, folder, name, known, tell, wanted) for name in names]
 
 
-def _state(file: File, folder: Path, name: str, known: Mapping[str, Seen], tell: Tell | None, wanted: bool) -> State:
+def _state(
+    file: File, folder: Path, name: str, known: Mapping[str, Seen], tell: Tell | None, wanted: bool
+) -> FileState:
     place = folder / name
     if not place.is_file():
-        return State(name, "missing" if wanted or name in known else "not fetched")
+        return FileState(name, "missing" if wanted or name in known else "not fetched")
     try:
         seen = sha256_of(place, tell)
     except OSError as error:
         raise CorpusError(f"cannot be read: {error.strerror}; check its permissions").at(place) from None
     if file.sha256 is not None and file.unpack is None:
         if seen.sha256 == file.sha256:
-            return State(name, "ok")
-        return State(name, "changed", f"sha256 {seen.sha256}, the card says {file.sha256}")
+            return FileState(name, "ok")
+        return FileState(name, "changed", f"sha256 {seen.sha256}, the card says {file.sha256}")
     if name not in known:
-        return State(name, "not checked", seen.sha256)
+        return FileState(name, "not checked", seen.sha256)
     if seen.sha256 == known[name].sha256:
-        return State(name, "as first seen", seen.sha256)
-    return State(name, "changed", f"sha256 {seen.sha256}, first seen was {known[name].sha256}")
+        return FileState(name, "as first seen", seen.sha256)
+    return FileState(name, "changed", f"sha256 {seen.sha256}, first seen was {known[name].sha256}")
 
 
 PARTS = {"train": "train", "valid": "valid", "dev": "valid", "test": "test"}
@@ -126,8 +128,8 @@ class Report:
     """
 
     corpus: Corpus
-    files: tuple[State, ...]
-    splits: tuple[State, ...] = ()
+    files: tuple[FileState, ...]
+    splits: tuple[FileState, ...] = ()
 
     @property
     def good(self) -> bool:
@@ -161,14 +163,14 @@ def verify(
         for file in corpus.card.files
         if any((corpus.folder / name).is_file() for name in results(file, corpus.folder))
     }
-    states: list[State] = []
+    states: list[FileState] = []
     for file in corpus.card.chosen(parts):
         wanted = bool(parts) or (not known and (file.part in begun or not begun))
         states += checked(file, corpus.folder, known, tell(file.name) if tell is not None else None, wanted)
     return Report(corpus, tuple(states), tuple(_counted(corpus, parts, states)) if read else ())
 
 
-def _counted(corpus: Corpus, parts: tuple[str, ...], files: Sequence[State]) -> Iterator[State]:
+def _counted(corpus: Corpus, parts: tuple[str, ...], files: Sequence[FileState]) -> Iterator[FileState]:
     """Count the items of each split with its reader or with the benchmark."""
     loaded: dict[str, int] = {}
     unfetched = [state.name for state in files if state.word == "not fetched"]
@@ -178,7 +180,7 @@ def _counted(corpus: Corpus, parts: tuple[str, ...], files: Sequence[State]) -> 
             continue
         lacking = [each for each in unfetched if not split.file or any(_is(each, name) for name in split.file)]
         if lacking:
-            yield State(name, "not fetched", f"it needs {lacking[0]}")
+            yield FileState(name, "not fetched", f"it needs {lacking[0]}")
             continue
         try:
             if split.file:
@@ -187,9 +189,9 @@ def _counted(corpus: Corpus, parts: tuple[str, ...], files: Sequence[State]) -> 
                 loaded = loaded or _of_benchmark(corpus)
                 found = loaded[PARTS.get(name, name)]
         except MissingExtra as error:
-            yield State(name, "not checked", str(error))
+            yield FileState(name, "not checked", str(error))
         except StructPEError as error:
-            yield State(name, "changed", str(error))
+            yield FileState(name, "changed", str(error))
         else:
             yield _count(name, found, split.items)
 
@@ -198,12 +200,12 @@ def _is(result: str, name: str) -> bool:
     return result == name or PurePosixPath(result).match(name)
 
 
-def _count(name: str, found: int, expected: int | None) -> State:
+def _count(name: str, found: int, expected: int | None) -> FileState:
     if expected is None:
-        return State(name, "not checked", f"{found} items, the card does not say how many")
+        return FileState(name, "not checked", f"{found} items, the card does not say how many")
     if found == expected:
-        return State(name, "ok", f"{found} items")
-    return State(name, "changed", f"{found} items, the card says {expected}")
+        return FileState(name, "ok", f"{found} items")
+    return FileState(name, "changed", f"{found} items, the card says {expected}")
 
 
 def _of_benchmark(corpus: Corpus) -> dict[str, int]:

@@ -26,8 +26,7 @@ from numpy.typing import NDArray
 
 from structpe.encodings.columns import Column, Encoded
 from structpe.errors import EncodingError, PositionError, StructPEError
-from structpe.plain.bounds import OPTION
-from structpe.plain.typed import Builder, Checked, hints_of, options_of
+from structpe.plain.options import OPTION, Builder, Checked, hints_of, options_of
 from structpe.registry import Registry, unknown
 from structpe.structure import Structure
 

@@ -13,7 +13,7 @@ from structpe.computed import computed
 from structpe.encodings.base import Column, Encoded, Encoding, check_all_pairs, check_limits, check_sizes
 from structpe.encodings.columns import narrow
 from structpe.encodings.graphs import Graphs
-from structpe.encodings.label_path_search import FIRST_STEP, UNKNOWN, Paths, labels_of, search, walk
+from structpe.encodings.label_path_search import FIRST_STEP, UNKNOWN, PairSequences, labels_of, search, walk
 from structpe.structure import Ids, Structure
 
 __all__ = ["LabelPath", "PathToken"]
@@ -179,13 +179,15 @@ def _some(structures: Sequence[Structure]) -> Iterator[Sequence[Structure]]:
         yield structures[first : first + _TOGETHER]
 
 
-def _search(graphs: Graphs, structures: Sequence[Structure], max_length: int | None) -> tuple[Paths, tuple[str, ...]]:
+def _search(
+    graphs: Graphs, structures: Sequence[Structure], max_length: int | None
+) -> tuple[PairSequences, tuple[str, ...]]:
     """The path of each pair, by the labels that these structures have."""
     labels = labels_of(structures)
     return search(graphs, structures, {label: i for i, label in enumerate(labels)}, max_length, True), labels
 
 
-def _words(paths: Paths, labels: Sequence[str]) -> Iterator[str]:
+def _words(paths: PairSequences, labels: Sequence[str]) -> Iterator[str]:
     """The paths as words, in their order: that of each length is the one of the length before and a step."""
     steps = ["", _SELF, _UNREACHED, ""] + [sign + label for label in labels for sign in ("-:", "+:")]
     lengths = np.bincount((paths.table >= 0).sum(axis=1))

@@ -29,8 +29,8 @@ __all__ = [
     "TOO_LONG",
     "UNKNOWN",
     "UNREACHED",
-    "Paths",
-    "Walks",
+    "PairSequences",
+    "ShortestPaths",
     "check_memory",
     "labels_of",
     "numbers_of_edges",
@@ -46,7 +46,7 @@ UNKNOWN, SELF, UNREACHED, TOO_LONG, FIRST_STEP = range(5)
 """Symbols: a step with an unknown label, then three that represent a whole path; steps follow, two per label."""
 
 
-class Walks(NamedTuple):
+class ShortestPaths(NamedTuple):
     """The shortest paths of a list of structures.
 
     Attributes:
@@ -81,7 +81,7 @@ def walk(
     max_length: int | None,
     cut: bool,
     most: int,
-) -> Walks:
+) -> ShortestPaths:
     """The label sequences of the shortest paths between all pairs of nodes.
 
     A breadth-first search from all nodes of all structures at once. Of the shortest paths of a pair, those with the
@@ -122,7 +122,7 @@ def walk(
         rows[front.pair, front.place] = first + front.path
     special, width = np.array([[SELF], [UNREACHED], [TOO_LONG]]), max(len(tables), 1)  # a table has a column per step
     padded = [np.pad(each, [(0, 0), (0, width - each.shape[1])], constant_values=-1) for each in (special, *tables)]
-    return Walks(np.concatenate(padded), rows)
+    return ShortestPaths(np.concatenate(padded), rows)
 
 
 class _Front(NamedTuple):
@@ -186,7 +186,7 @@ _MIX = 0x1E3779B97F4A7C15  # spreads the keys of the hash table
 
 
 @dataclass(frozen=True, eq=False)
-class Paths:
+class PairSequences:
     """The sequence of each pair of units.
 
     Attributes:
@@ -217,7 +217,7 @@ class _Found:
 
 def search(
     graphs: Graphs, structures: Sequence[Structure], labels: Mapping[str, int], max_length: int | None, cut: bool
-) -> Paths:
+) -> PairSequences:
     """Of the shortest paths of each pair, the smallest sequence of symbols; see :class:`structpe.encodings.LabelPath`.
 
     Args:
@@ -231,7 +231,7 @@ def search(
         EncodingError: the sequences would not fit into memory.
     """
     if not structures:
-        return Paths(np.zeros((0, 1), dtype=np.int8), np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.uint8))
+        return PairSequences(np.zeros((0, 1), dtype=np.int8), np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.uint8))
     steps = _Steps.of(graphs, structures, labels)
     longest = int(graphs.sizes.max()) if max_length is None else max_length
     found = [_compiled(graphs, steps, longest, cut)] if fast() else [*_in_parts(graphs, steps, longest, cut)]
@@ -242,7 +242,7 @@ def search(
     row, table, above = _rows(tries, special, steps.symbols)
     rows = np.split(row, first[1:-1])
     index = np.concatenate([_renumbered(part, own) for part, own in zip(indices, rows, strict=True)])
-    return _in_use(Paths(table, above, index), graphs)
+    return _in_use(PairSequences(table, above, index), graphs)
 
 
 def _renumbered(index: Array, row: Array) -> Array:
@@ -339,7 +339,7 @@ def _rows(tries: list[Array], special: NDArray[np.bool_], symbols: int) -> tuple
     return narrow(row), table, above
 
 
-def _in_use(paths: Paths, graphs: Graphs) -> Paths:
+def _in_use(paths: PairSequences, graphs: Graphs) -> PairSequences:
     """From pairs of nodes to pairs of units, without the rows that none has."""
     if graphs.owner is None:
         return paths
@@ -350,7 +350,7 @@ def _in_use(paths: Paths, graphs: Graphs) -> Paths:
     above = paths.parent[used]
     above = np.where((above >= 0) & used[above], row[above], -1)
     longest = int((table >= 0).any(axis=0).sum())
-    return Paths(table[:, :longest], above, _renumbered(index, narrow(row)))
+    return PairSequences(table[:, :longest], above, _renumbered(index, narrow(row)))
 
 
 def _compiled(graphs: Graphs, steps: _Steps, longest: int, cut: bool) -> _Found:

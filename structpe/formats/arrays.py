@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from structpe.errors import ConversionError, StructureError, listed
 from structpe.formats.text import present, warn_left_out
-from structpe.plain.typed import Builder
+from structpe.plain.options import Builder
 from structpe.structure import Ids, Structure
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from structpe.errors import ConversionError, located
-from structpe.plain.typed import Builder, options_of
+from structpe.plain.options import Builder, options_of
 from structpe.registry import Registry
 from structpe.structure import Structure, check_structures
 

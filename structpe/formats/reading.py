@@ -22,7 +22,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, TypeGuard, TypeVar, over
 
 from structpe.errors import ReadError, StructPEError, StructureError, located
 from structpe.formats.text import HEAD, OF_NETWORKX, check_text, shown
-from structpe.plain.typed import Builder, options_of
+from structpe.plain.options import Builder, options_of
 from structpe.registry import Registry
 from structpe.structure import Structure
 from structpe.system.workers import in_order

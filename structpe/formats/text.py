@@ -19,7 +19,7 @@ __all__ = [
     "HEAD",
     "LIMIT",
     "OF_NETWORKX",
-    "Block",
+    "LineBlock",
     "Piece",
     "blocks",
     "check_text",
@@ -43,7 +43,7 @@ NULS = 0.1
 """The largest share of zero bytes in a text."""
 
 
-class Kind(NamedTuple):
+class FileKind(NamedTuple):
     """A kind of file: its first bytes (at ``place``), its name, and what to do with it."""
 
     begins: bytes
@@ -55,30 +55,34 @@ class Kind(NamedTuple):
 SHOWS = "give a file with its text, if there is one"
 TABLE = "write it as text first, with the program that made it or with pandas (to_csv)"
 KINDS = (
-    Kind(b"\x1f\x8b", "compressed by gzip", "unpack it first: gunzip FILE"),
-    Kind(b"BZh", "compressed by bzip2", "unpack it first: bunzip2 FILE"),
-    Kind(b"\xfd7zXZ\0", "compressed by xz", "unpack it first: unxz FILE"),
-    Kind(b"\x28\xb5\x2f\xfd", "compressed by zstd", "unpack it first: unzstd FILE"),
-    Kind(b"PK\x03\x04", "a zip archive (such as .npz, .docx, .xlsx and .pt)", "unpack it first: unzip FILE"),
-    Kind(b"7z\xbc\xaf\x27\x1c", "a 7z archive", "unpack it first: 7z x FILE"),
-    Kind(b"Rar!\x1a\x07", "a RAR archive", "unpack it first: unrar x FILE"),
-    Kind(b"ustar", "a tar archive", "unpack it first: tar -xf FILE", 257),
-    Kind(b"\x89PNG\r\n\x1a\n", "a PNG image", SHOWS),
-    Kind(b"\xff\xd8\xff", "a JPEG image", SHOWS),
-    Kind(b"GIF8", "a GIF image", SHOWS),
-    Kind(b"%PDF-", "a PDF document", SHOWS),
-    Kind(b"\xd0\xcf\x11\xe0", "a document of an older Word or Excel", "save it as text first, in UTF-8"),
-    Kind(b"PAR1", "a Parquet table", "if its rows are graphs, reader='parquet' reads it"),
-    Kind(b"ARROW1", "an Arrow table", TABLE),
-    Kind(b"\x89HDF\r\n\x1a\n", "an HDF5 file", TABLE),
-    Kind(b"SQLite format 3\0", "an SQLite database", "write the table as text first: sqlite3 -csv FILE 'select ...'"),
-    Kind(b"\x93NUMPY", "an array of NumPy (.npy)", "read it with numpy.load and make structures in Python"),
+    FileKind(b"\x1f\x8b", "compressed by gzip", "unpack it first: gunzip FILE"),
+    FileKind(b"BZh", "compressed by bzip2", "unpack it first: bunzip2 FILE"),
+    FileKind(b"\xfd7zXZ\0", "compressed by xz", "unpack it first: unxz FILE"),
+    FileKind(b"\x28\xb5\x2f\xfd", "compressed by zstd", "unpack it first: unzstd FILE"),
+    FileKind(b"PK\x03\x04", "a zip archive (such as .npz, .docx, .xlsx and .pt)", "unpack it first: unzip FILE"),
+    FileKind(b"7z\xbc\xaf\x27\x1c", "a 7z archive", "unpack it first: 7z x FILE"),
+    FileKind(b"Rar!\x1a\x07", "a RAR archive", "unpack it first: unrar x FILE"),
+    FileKind(b"ustar", "a tar archive", "unpack it first: tar -xf FILE", 257),
+    FileKind(b"\x89PNG\r\n\x1a\n", "a PNG image", SHOWS),
+    FileKind(b"\xff\xd8\xff", "a JPEG image", SHOWS),
+    FileKind(b"GIF8", "a GIF image", SHOWS),
+    FileKind(b"%PDF-", "a PDF document", SHOWS),
+    FileKind(b"\xd0\xcf\x11\xe0", "a document of an older Word or Excel", "save it as text first, in UTF-8"),
+    FileKind(b"PAR1", "a Parquet table", "if its rows are graphs, reader='parquet' reads it"),
+    FileKind(b"ARROW1", "an Arrow table", TABLE),
+    FileKind(b"\x89HDF\r\n\x1a\n", "an HDF5 file", TABLE),
+    FileKind(
+        b"SQLite format 3\0", "an SQLite database", "write the table as text first: sqlite3 -csv FILE 'select ...'"
+    ),
+    FileKind(b"\x93NUMPY", "an array of NumPy (.npy)", "read it with numpy.load and make structures in Python"),
     *(
-        Kind(bytes([0x80, protocol]), "a pickle of Python", "it is not opened, as it may run any code; save it as text")
+        FileKind(
+            bytes([0x80, protocol]), "a pickle of Python", "it is not opened, as it may run any code; save it as text"
+        )
         for protocol in range(2, 6)
     ),
-    Kind(b"\x7fELF", "a program or library (ELF)", "give a file of text"),
-    Kind(b"MZ", "a program of Windows", "give a file of text"),
+    FileKind(b"\x7fELF", "a program or library (ELF)", "give a file of text"),
+    FileKind(b"MZ", "a program of Windows", "give a file of text"),
 )
 OF_NETWORKX = {".graphml": "read_graphml", ".gml": "read_gml", ".gexf": "read_gexf", ".net": "read_pajek"}
 """The functions of networkx for files of graphs that have no reader here."""
@@ -89,8 +93,10 @@ UTF = (
     (codecs.BOM_UTF16_BE, "UTF-16"),
 )
 PAGES = (
-    Kind(b"<!doctype html", "a page of the web (HTML)", "download the file itself, for example by the link 'raw'"),
-    Kind(b"version https://git-lfs", "a pointer of Git LFS, not the file", "download the file itself: git lfs pull"),
+    FileKind(b"<!doctype html", "a page of the web (HTML)", "download the file itself, for example by the link 'raw'"),
+    FileKind(
+        b"version https://git-lfs", "a pointer of Git LFS, not the file", "download the file itself: git lfs pull"
+    ),
 )
 
 
@@ -232,7 +238,7 @@ class Piece(NamedTuple):
     wrong: ReadError | None = None
 
 
-class Block(NamedTuple):
+class LineBlock(NamedTuple):
     """Consecutive lines that are not blank: the number of the first, the lines, and whether a blank line follows."""
 
     first: int
@@ -240,7 +246,7 @@ class Block(NamedTuple):
     ended: bool
 
 
-def blocks(path: Path) -> Iterator[Block]:
+def blocks(path: Path) -> Iterator[LineBlock]:
     """Blocks of consecutive lines that are not blank.
 
     Raises:
@@ -255,10 +261,10 @@ def blocks(path: Path) -> Iterator[Block]:
             if size > LIMIT:
                 raise too_long("the item, up to a blank line,").at(f"line {number - len(block) + 1}")
         elif block:
-            yield Block(number - len(block), block, True)
+            yield LineBlock(number - len(block), block, True)
             block, size = [], 0
     if block:
-        yield Block(number - len(block) + 1, block, False)
+        yield LineBlock(number - len(block) + 1, block, False)
 
 
 def spans(words: Sequence[str], text: str) -> Ids:

@@ -15,7 +15,7 @@ import numpy as np
 
 from structpe.errors import StructPEError
 from structpe.formats.reading import Item, Skipped
-from structpe.plain.typed import Builder, options_of
+from structpe.plain.options import Builder, options_of
 from structpe.registry import Registry
 from structpe.structure import Structure
 from structpe.system.files import atomic_write

@@ -25,8 +25,7 @@ from torch.nn.parameter import is_lazy
 
 from structpe.data.batch import CSRAdjacency
 from structpe.errors import ConfigError, StructPEError, needing, reason_of
-from structpe.plain.bounds import LAYERS, WIDTH
-from structpe.plain.typed import Builder
+from structpe.plain.options import LAYERS, WIDTH, Builder
 from structpe.registry import Registry, unknown
 
 __all__ = [
@@ -37,8 +36,8 @@ __all__ = [
     "GINE",
     "SAGE",
     "Asked",
-    "Choice",
     "Convolution",
+    "ConvolutionFactory",
     "FromPyG",
     "GATv2",
     "GatedGCN",
@@ -571,7 +570,7 @@ Asked: TypeAlias = str | dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Choice:
+class ConvolutionFactory:
     """A convolution that is not made yet; see :class:`Convolution`.
 
     Attributes:
@@ -587,7 +586,7 @@ class Choice:
     keeps_sums: bool = False
 
 
-def chosen(asked: Asked) -> Choice:
+def chosen(asked: Asked) -> ConvolutionFactory:
     """The convolution of a name of ``CONVOLUTIONS``, or of the path of a class of PyTorch Geometric.
 
     Raises:
@@ -599,7 +598,7 @@ def chosen(asked: Asked) -> Choice:
     if not isinstance(name, str):
         raise ConfigError(f"a convolution is a name, or a mapping with 'name' and options; given is {asked}")
     if "." in name:
-        return Choice(partial(FromPyG, path=name, options=options), takes_edges(pyg_class(name), options))
+        return ConvolutionFactory(partial(FromPyG, path=name, options=options), takes_edges(pyg_class(name), options))
     cls = CONVOLUTIONS[name]
     Builder(ConfigError).check_names((), options, f"convolution {name!r}")
-    return Choice(cls, cls.reads_edges, cls.rectifies, cls.keeps_sums)
+    return ConvolutionFactory(cls, cls.reads_edges, cls.rectifies, cls.keeps_sums)

@@ -11,11 +11,11 @@ from torch import Tensor, nn
 
 from structpe.precision import wide
 
-__all__ = ["Copy", "Source", "mix"]
+__all__ = ["Copy", "CopySource", "mix"]
 
 
 @dataclass(frozen=True, eq=False)
-class Source:
+class CopySource:
     """The source units that can be copied.
 
     Attributes:
@@ -26,9 +26,9 @@ class Source:
     keys: Float[Tensor, "b n d"]
     units: Int[Tensor, "b n"]
 
-    def select(self, rows: Tensor) -> Source:
+    def select(self, rows: Tensor) -> CopySource:
         """Reorder the batch to these rows."""
-        return Source(self.keys[rows], self.units[rows])
+        return CopySource(self.keys[rows], self.units[rows])
 
 
 class Copy(nn.Module):
@@ -47,15 +47,15 @@ class Copy(nn.Module):
         self.query, self.key, self.gate = nn.Linear(width, width), nn.Linear(width, width), nn.Linear(width, 1)
         nn.init.constant_(self.gate.bias, -2.0)
 
-    def start(self, memory: Float[Tensor, "b n d"], units: Int[Tensor, "b n"]) -> Source:
+    def start(self, memory: Float[Tensor, "b n d"], units: Int[Tensor, "b n"]) -> CopySource:
         """Read the encoder's output, once per batch."""
-        return Source(self.key(memory), units)
+        return CopySource(self.key(memory), units)
 
     def forward(
         self,
         hidden: Float[Tensor, "b m d"],
         logits: Float[Tensor, "b m v"],
-        source: Source,
+        source: CopySource,
         present: Bool[Tensor, "b n"],
     ) -> Float[Tensor, "b m v"]:
         """Log-probabilities of writing or copying each unit."""
@@ -65,14 +65,18 @@ class Copy(nn.Module):
         return mix(wide(self.gate(hidden)), torch.log_softmax(wide(logits), dim=-1), copied)
 
     def likelihood(
-        self, hidden: Float[Tensor, "b m d"], source: Source, present: Bool[Tensor, "b n"], target: Int[Tensor, "b m"]
+        self,
+        hidden: Float[Tensor, "b m d"],
+        source: CopySource,
+        present: Bool[Tensor, "b n"],
+        target: Int[Tensor, "b m"],
     ) -> tuple[Float[Tensor, "b m"], Float[Tensor, "b m"]]:
         """Score of the gate, and probability of copying the units of ``target``, for the loss."""
         same = source.units[:, None, :] == target[:, :, None]
         copied = (self._attention(hidden, source, present) * same).sum(dim=-1)
         return wide(self.gate(hidden)).squeeze(-1), copied
 
-    def _attention(self, hidden: Tensor, source: Source, present: Tensor) -> Tensor:
+    def _attention(self, hidden: Tensor, source: CopySource, present: Tensor) -> Tensor:
         scores = self.query(hidden) @ source.keys.transpose(1, 2) / math.sqrt(hidden.shape[-1])
         return torch.softmax(wide(scores).masked_fill(~present[:, None], -math.inf), dim=-1)
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from structpe.attention import Layout
 from structpe.errors import PositionError
-from structpe.nn.copying import Source
+from structpe.nn.copying import CopySource
 from structpe.nn.layer import Attention, Context, KVCache, Past, StackConfig, changed
 from structpe.nn.stack import Stack
 from structpe.nn.steps import Steps
@@ -21,11 +21,11 @@ from structpe.positions.build import Config
 from structpe.structure import path
 from structpe.terms import Terms
 
-__all__ = ["Decoder", "State", "check_causal"]
+__all__ = ["Decoder", "DecoderState", "check_causal"]
 
 
 @dataclass
-class State:
+class DecoderState:
     """The state of a decoder between steps, for b texts.
 
     Texts of one source come one after another; they share the keys and values of the source.
@@ -44,7 +44,7 @@ class State:
     source: list[tuple[Tensor, Tensor]]
     present: Tensor
     length: int = 0
-    copied: Source | None = None
+    copied: CopySource | None = None
     texts: int = 1
     steps: Steps = field(init=False)
 
@@ -115,7 +115,7 @@ class Decoder(nn.Module):
         """The position model."""
         return self.stack.position
 
-    def start(self, hidden: Float[Tensor, "b m d"], present: Bool[Tensor, "b m"]) -> State:
+    def start(self, hidden: Float[Tensor, "b m d"], present: Bool[Tensor, "b m"]) -> DecoderState:
         """Create the state from the encoder's output, once per batch; (b, 0, d) and (b, 0) without an encoder.
 
         Raises:
@@ -124,10 +124,10 @@ class Decoder(nn.Module):
         check_causal(self.position)
         crosses = [layer.cross for layer in self.stack.layers]
         source = [cross.project(hidden, hidden) for cross in crosses if isinstance(cross, Attention)]
-        return State([KVCache() for _ in crosses], source, present)
+        return DecoderState([KVCache() for _ in crosses], source, present)
 
     def forward(
-        self, y: Float[Tensor, "b n d"], state: State, positions: Positions | None = None
+        self, y: Float[Tensor, "b n d"], state: DecoderState, positions: Positions | None = None
     ) -> Float[Tensor, "b n d"]:
         """Process the next n units: a whole text in training, one unit in a decoding step. Updates ``state``.
 

@@ -15,8 +15,7 @@ from structpe.errors import ConfigError
 from structpe.nn.layer import StackConfig, activation_of
 from structpe.nn.readouts import READOUTS, Readout, readout_of
 from structpe.nn.stack import FeatureEmbedding, Stack
-from structpe.plain.bounds import LAYERS, bounded
-from structpe.plain.inert import Inert, refuse_inert
+from structpe.plain.options import LAYERS, Inert, bounded, refuse_inert
 from structpe.positions import PositionModel
 from structpe.positions.build import Config
 

@@ -13,7 +13,7 @@ from torch.nn import functional
 
 from structpe.encodings.base import Encoding, check_pairs
 from structpe.errors import ConfigError, PositionError, StructPEError
-from structpe.nn.decoder import Decoder, State
+from structpe.nn.decoder import Decoder, DecoderState
 from structpe.nn.layer import StackConfig
 from structpe.positions import PositionModel, Positions
 from structpe.positions.batch import join
@@ -78,7 +78,7 @@ class LanguageModel(nn.Module):
         hidden, seen = self.decoder.segment(self._embed(units), positions, memory)
         return torch.log_softmax(wide(functional.linear(hidden, self.embedding.weight)), dim=-1), seen
 
-    def start(self, rows: int) -> State:
+    def start(self, rows: int) -> DecoderState:
         """The state before the first unit of a number of texts.
 
         Raises:
@@ -88,7 +88,7 @@ class LanguageModel(nn.Module):
         return self.decoder.start(weight.new_zeros(rows, 0, weight.shape[1]), weight.new_zeros(rows, 0).bool())
 
     def step(
-        self, written: Int[Tensor, "b n"], state: State, positions: Positions | None = None
+        self, written: Int[Tensor, "b n"], state: DecoderState, positions: Positions | None = None
     ) -> Float[Tensor, "b n v"]:
         """Log-probabilities of the unit after each of the next n units. Updates ``state``.
 

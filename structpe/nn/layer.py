@@ -20,8 +20,7 @@ from structpe.data.batch import Batch
 from structpe.dropout import Dropout
 from structpe.errors import ConfigError, PositionError
 from structpe.nn.convolutions import Asked, chosen
-from structpe.plain.bounds import HEADS, LAYERS, WIDTH, bounded, few_parameters
-from structpe.plain.inert import Inert, refuse_inert
+from structpe.plain.options import HEADS, LAYERS, WIDTH, Inert, bounded, few_parameters, refuse_inert
 from structpe.positions import Block, Dims, PositionModel, Positions, Site, Sources
 from structpe.terms import Terms
 

@@ -17,13 +17,13 @@ __all__ = [
     "READOUTS",
     "ComplEx",
     "DistMult",
-    "Max",
-    "Mean",
-    "Node",
+    "MaxReadout",
+    "MeanReadout",
+    "NodeReadout",
     "PairReadout",
     "Readout",
-    "Root",
-    "Sum",
+    "RootReadout",
+    "SumReadout",
     "TransE",
     "readout_of",
     "summed",
@@ -101,14 +101,14 @@ def summed(x: Float[Tensor, "N d"], batch: Batch) -> Float[Tensor, "g d"]:
     return x.new_zeros(len(batch.sizes), x.shape[1]).index_add(0, batch.graph, x)
 
 
-class Mean(Readout, name="mean", level="graph", default=True):
+class MeanReadout(Readout, name="mean", level="graph", default=True):
     """r_g = 1/n_g sum_i x_i over the n_g nodes of graph g."""
 
     def forward(self, x: Float[Tensor, "N d"], batch: Batch) -> Float[Tensor, "g d"]:
         return summed(x, batch) / batch.sizes[:, None].to(x.dtype)
 
 
-class Max(Readout, name="max", level="graph"):
+class MaxReadout(Readout, name="max", level="graph"):
     """r_g = max_i x_i over the nodes of graph g, in each dimension (Qi et al. 2017)."""
 
     def forward(self, x: Float[Tensor, "N d"], batch: Batch) -> Float[Tensor, "g d"]:
@@ -116,21 +116,21 @@ class Max(Readout, name="max", level="graph"):
         return lowest.scatter_reduce(0, batch.graph[:, None].expand_as(x), x, "amax")
 
 
-class Sum(Readout, name="sum", level="graph"):
+class SumReadout(Readout, name="sum", level="graph"):
     """r_g = sum_i x_i over the nodes of graph g (Xu et al. 2019)."""
 
     def forward(self, x: Float[Tensor, "N d"], batch: Batch) -> Float[Tensor, "g d"]:
         return summed(x, batch)
 
 
-class Node(Readout, name="node", level="node", default=True):
+class NodeReadout(Readout, name="node", level="node", default=True):
     """r_i = x_i of each node of ``Batch.target_mask``, or of all nodes if the batch has none."""
 
     def forward(self, x: Float[Tensor, "N d"], batch: Batch) -> Float[Tensor, "c d"]:
         return x if batch.target_mask is None else x[batch.target_mask]
 
 
-class Root(Readout, name="root", level="graph"):
+class RootReadout(Readout, name="root", level="graph"):
     """r_g = x_root, for trees; the first node of a graph without a root."""
 
     def forward(self, x: Float[Tensor, "N d"], batch: Batch) -> Float[Tensor, "g d"]:

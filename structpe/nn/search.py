@@ -11,9 +11,8 @@ import torch
 from torch import Tensor
 
 from structpe.errors import ConfigError
-from structpe.nn.decoder import State
-from structpe.plain.bounds import BEAM, UNITS, bounded
-from structpe.plain.inert import Inert, refuse_inert
+from structpe.nn.decoder import DecoderState
+from structpe.plain.options import BEAM, UNITS, Inert, bounded, refuse_inert
 
 __all__ = ["SearchConfig", "search"]
 
@@ -47,7 +46,7 @@ class SearchConfig:
 
 @torch.no_grad()
 def search(
-    step: Callable[[Tensor, State], Tensor], state: State, first: int, last: int, config: SearchConfig
+    step: Callable[[Tensor, DecoderState], Tensor], state: DecoderState, first: int, last: int, config: SearchConfig
 ) -> list[list[int]]:
     """The best text of each row of the batch, without its first and last unit.
 
@@ -138,7 +137,7 @@ def _settled(done: _Ended, scores: list[float], penalty: float) -> bool:
 
 
 def _leave(
-    closed: list[bool], rows: list[int], scores: Tensor, written: Tensor, state: State
+    closed: list[bool], rows: list[int], scores: Tensor, written: Tensor, state: DecoderState
 ) -> tuple[list[int], Tensor, Tensor]:
     """The rows that are not closed, with their scores and texts. Removes the others from the state."""
     left = [place for place, gone in enumerate(closed) if not gone]

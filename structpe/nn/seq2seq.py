@@ -17,11 +17,10 @@ from structpe.data.features import Categories
 from structpe.errors import ConfigError
 from structpe.nn.convolutions import Asked, chosen
 from structpe.nn.copying import Copy, mix
-from structpe.nn.decoder import Decoder, State, check_causal
+from structpe.nn.decoder import Decoder, DecoderState, check_causal
 from structpe.nn.layer import StackConfig
 from structpe.nn.stack import Stack
-from structpe.plain.bounds import HEADS, LAYERS, WIDTH, bounded, few_parameters
-from structpe.plain.inert import Inert, refuse_inert
+from structpe.plain.options import HEADS, LAYERS, WIDTH, Inert, bounded, few_parameters, refuse_inert
 from structpe.positions import Dims, PositionModel, Positions
 from structpe.positions.build import Config, as_model
 from structpe.precision import wide
@@ -168,7 +167,7 @@ class EncoderDecoder(nn.Module):
         hidden: Tensor = self.encoder(self._embed(batch.x), batch)
         return hidden
 
-    def start(self, batch: Batch) -> State:
+    def start(self, batch: Batch) -> DecoderState:
         """Encode a batch and create the state for decoding, in the order of the batch."""
         assert batch.x is not None
         layout = batch.one_bucket
@@ -179,7 +178,7 @@ class EncoderDecoder(nn.Module):
         return state
 
     def step(
-        self, written: Int[Tensor, "b n"], state: State, positions: Positions | None = None
+        self, written: Int[Tensor, "b n"], state: DecoderState, positions: Positions | None = None
     ) -> Float[Tensor, "b n v"]:
         """Log-probabilities of the unit after each of the next n units. Updates the state.
 

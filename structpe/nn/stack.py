@@ -12,7 +12,7 @@ from structpe.data.features import Categories, Features, Numbers
 from structpe.dropout import Dropout
 from structpe.errors import ConfigError
 from structpe.nn.layer import Context, Layer, StackConfig
-from structpe.plain.inert import refuse_inert
+from structpe.plain.options import refuse_inert
 from structpe.positions import PositionModel, Positions, Site
 from structpe.positions.build import Config, as_model
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from structpe.errors import StoreError, StructPEError, needing, reason_of
-from structpe.plain.bounds import LAYERS
+from structpe.plain.options import LAYERS
 from structpe.system.files import SUMS, check
 
 if TYPE_CHECKING:

@@ -14,19 +14,19 @@ from structpe.formats.reading import Item
 from structpe.formats.spacy import sentences
 from structpe.parsing.models import DEFAULT, ParsingError, load_parser
 from structpe.structure import Ids, Structure
-from structpe.transforms.units import AnyTokenizer, Rule, Split, as_tokenizer, expand, split
+from structpe.transforms.units import AnyTokenizer, Rule, TokenizedStructure, as_tokenizer, expand, split
 
 if TYPE_CHECKING:
     from spacy.language import Language
 
-__all__ = ["Options", "Parsed", "Places", "parse", "parse_texts", "places", "with_places"]
+__all__ = ["Options", "ParsePositions", "Parsed", "parse", "parse_texts", "places", "with_places"]
 
 LONGEST = 5000
 """The largest number of words of a sentence, since relative positions are a number for each pair of words."""
 
 
 @dataclass(frozen=True, eq=False)
-class Places:
+class ParsePositions:
     """The positions of the units of a tree.
 
     Attributes:
@@ -69,9 +69,9 @@ class Parsed:
     """
 
     item: Item
-    words: Places
-    split: Split | None = None
-    subwords: Places | None = None
+    words: ParsePositions
+    split: TokenizedStructure | None = None
+    subwords: ParsePositions | None = None
 
     @property
     def structure(self) -> Structure:
@@ -130,7 +130,7 @@ def with_places(item: Item, options: Options = Options()) -> Parsed:
     return Parsed(item, words, made, places(expand(made.structure, options.expand), options.binary))
 
 
-def places(structure: Structure, binary: bool = False) -> Places:
+def places(structure: Structure, binary: bool = False) -> ParsePositions:
     """The positions of the units of a tree.
 
     Raises:
@@ -139,7 +139,7 @@ def places(structure: Structure, binary: bool = False) -> Places:
     relative, depth = SPRRelative().one(structure).pairs(), Depth().one(structure).values
     parents, order = structure.parents(), ranks(structure)
     parents, branch = left_child_right_sibling(parents, order) if binary else (parents, branches(parents, order))
-    return Places(depth, relative, tuple(_up(node, parents, branch) for node in structure.unit_owner.tolist()))
+    return ParsePositions(depth, relative, tuple(_up(node, parents, branch) for node in structure.unit_owner.tolist()))
 
 
 def _up(node: int, parents: Ids, branch: Ids) -> tuple[int, ...]:

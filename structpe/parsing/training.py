@@ -21,7 +21,7 @@ from structpe.formats.spacy import to_doc
 from structpe.formats.text import shown
 from structpe.parsing.formats import NOTHING, UPOS
 from structpe.parsing.models import ParsingError, files_of, not_finite
-from structpe.plain.bounds import STEPS
+from structpe.plain.options import STEPS
 from structpe.system.files import (
     atomic_text,
     atomic_write_folder,
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from spacy.vocab import Vocab
     from thinc.api import Config
 
-__all__ = ["TAGGERS", "Plan", "Progress", "Scores", "as_doc", "documents", "evaluate", "gold_items", "train"]
+__all__ = ["TAGGERS", "ParserScores", "Plan", "Progress", "as_doc", "documents", "evaluate", "gold_items", "train"]
 
 T = TypeVar("T")
 CORPORA = ("train.spacy", "dev.spacy")
@@ -94,7 +94,7 @@ def documents(items: Iterable[Item], vocab: Vocab, together: int = TOGETHER) -> 
 
 
 @dataclass(frozen=True)
-class Scores:
+class ParserScores:
     """Percentages of words whose head (UAS), head and relation (LAS), and tags (UPOS, XPOS) are right.
 
     For ``las``, ``uas``, ``upos`` and ``xpos``, words and sentences are given; all words count, including punctuation,
@@ -129,7 +129,7 @@ class Scores:
     spacy_words: float
 
 
-def evaluate(files: Iterable[str | Path], nlp: Language) -> Scores:
+def evaluate(files: Iterable[str | Path], nlp: Language) -> ParserScores:
     """Score a parser on CoNLL-U files.
 
     Raises:
@@ -157,7 +157,7 @@ def evaluate(files: Iterable[str | Path], nlp: Language) -> Scores:
             tags[name] = 100 * counts[name] / counts[f"with {name}"]
             tags[f"spacy_{name}"] = None if found.get(score) is None else 100 * float(found[score])
     trees["spacy_words"] = 100 * float(found["token_acc"] or 0)
-    return Scores(sentences, counts["words"], **{**trees, **tags})  # type: ignore[arg-type]  # only tags may be None
+    return ParserScores(sentences, counts["words"], **{**trees, **tags})  # type: ignore[arg-type]  # only tags may be None
 
 
 def _right(items: Sequence[Item], nlp: Language) -> Iterator[str]:

@@ -28,7 +28,7 @@ from structpe.structure import Structure
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Depiction", "Drawn", "Outline", "depict", "draw"]
+__all__ = ["Depiction", "Drawing", "Outline", "depict", "draw"]
 
 
 NUMBERED = 120
@@ -162,7 +162,7 @@ def _outline(said: dict[str, str]) -> Outline:
     )
 
 
-class Drawn:
+class Drawing:
     """The plan of a structure.
 
     It must be made inside :func:`structpe.pictures.style.look`, which sets the fonts.
@@ -213,7 +213,7 @@ def node_names(structure: Structure, most: int = 24) -> list[str]:
     return names if ordered or len(set(names)) == len(names) else [f"{i} {name}" for i, name in enumerate(names)]
 
 
-def draw(axes: Axes, drawn: Drawn) -> None:
+def draw(axes: Axes, drawn: Drawing) -> None:
     """Draw a structure on axes of the size of its plan.
 
     Lines are added as artists, not as patches: the limits of the axes are known, and matplotlib need not compute them.
@@ -234,7 +234,7 @@ def draw(axes: Axes, drawn: Drawn) -> None:
     axes.set_ylim(low, low + height)
 
 
-def _size(drawn: Drawn) -> tuple[float, float]:
+def _size(drawn: Drawing) -> tuple[float, float]:
     if drawn.depiction is not None:
         width, height = 2 * _half(drawn.depiction)
         scale = min(0.55 / drawn.depiction.bond, 13.0 / width, 10.0 / height)
@@ -267,7 +267,7 @@ def _half(depiction: Depiction) -> NDArray[np.float64]:
     return half
 
 
-def _nodes(axes: Axes, drawn: Drawn, laid: Laid) -> None:
+def _nodes(axes: Axes, drawn: Drawing, laid: Laid) -> None:
     n, root = drawn.structure.size, drawn.structure.root
     if laid.dots:
         colours = [LINES[1] if node == root else LINES[0] for node in range(n)]

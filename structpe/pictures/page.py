@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from structpe.errors import needing
-from structpe.pictures.drawing import Drawn
+from structpe.pictures.drawing import Drawing
 from structpe.pictures.head_patterns import Quantity
 from structpe.pictures.heat import NAMED, Heat, in_order, unit_names
 from structpe.pictures.plan import RELATION, WORD, PlacedText
@@ -169,7 +169,7 @@ ARC = 17
 """Number of points of an arc."""
 
 
-def graph_of(drawn: Drawn) -> tuple[dict[str, Any], int]:
+def graph_of(drawn: Drawing) -> tuple[dict[str, Any], int]:
     """The figure of a structure, and the index of its trace of nodes, with a point per node in order."""
     lines, relations = _lines(drawn)
     names, points = _names(drawn)
@@ -203,7 +203,7 @@ def _layout(width: int, height: int) -> dict[str, Any]:
     }
 
 
-def _over_picture(drawn: Drawn) -> dict[str, Any]:
+def _over_picture(drawn: Drawing) -> dict[str, Any]:
     """The layout of a molecule: RDKit's picture, below invisible nodes."""
     assert drawn.depiction is not None
     wide, high = drawn.depiction.size
@@ -220,7 +220,7 @@ def _over_picture(drawn: Drawn) -> dict[str, Any]:
     }
 
 
-def _lines(drawn: Drawn) -> tuple[dict[int, NDArray[np.float64]], list[PlacedText]]:
+def _lines(drawn: Drawing) -> tuple[dict[int, NDArray[np.float64]], list[PlacedText]]:
     """The points of each drawn edge, by its number; and the labels of edges."""
     if drawn.laid is not None:
         return {line.edge: line.points for line in drawn.laid.lines}, list(drawn.laid.relations)
@@ -245,7 +245,7 @@ def _arc(start: float, end: float, height: float) -> NDArray[np.float64]:
     return np.stack([(start + end) / 2 + (start - end) / 2 * np.cos(step), height * np.sin(step) ** 0.5], axis=1)
 
 
-def _names(drawn: Drawn) -> tuple[list[PlacedText], float]:
+def _names(drawn: Drawing) -> tuple[list[PlacedText], float]:
     """The names of nodes, and their font size; RDKit writes those of atoms."""
     if drawn.arcs is not None:
         y = -WORD - tall(drawn.arcs.points) / 2
@@ -270,7 +270,7 @@ def _gaps(relations: list[PlacedText]) -> dict[str, Any]:
     return _scatter("lines", x, y, fill="toself", fillcolor="white", line={"width": 0})
 
 
-def _hints(drawn: Drawn, lines: dict[int, NDArray[np.float64]]) -> dict[str, Any]:
+def _hints(drawn: Drawing, lines: dict[int, NDArray[np.float64]]) -> dict[str, Any]:
     """The text for an edge when the pointer is at its middle."""
     nodes, edges = drawn.structure.nodes, drawn.structure.edges
     texts = [
@@ -297,7 +297,7 @@ def _pixels(points: float) -> float:
     return round(points * _INCH / 72, 1)
 
 
-def _below(drawn: Drawn) -> list[dict[str, Any]]:
+def _below(drawn: Drawing) -> list[dict[str, Any]]:
     """The labels without room at their edges."""
     if drawn.laid is None or not drawn.laid.below:
         return []
@@ -306,7 +306,7 @@ def _below(drawn: Drawn) -> list[dict[str, Any]]:
              "align": "left", "showarrow": False, "font": {"size": _pixels(RELATION), "color": MUTED}}]  # fmt: skip
 
 
-def _nodes(drawn: Drawn) -> dict[str, Any]:
+def _nodes(drawn: Drawing) -> dict[str, Any]:
     dots = drawn.laid is not None and drawn.laid.dots
     few = drawn.structure.size <= NAMED
     return _scatter(
@@ -361,7 +361,7 @@ def page(
     _check_size(seen, maps)
     limits = None if not heads else (min(h.limits[0] for h in heads), max(h.limits[1] for h in heads))
     with look():
-        drawn = Drawn(seen.structure, most=MOST)  # words on a page are always horizontal
+        drawn = Drawing(seen.structure, most=MOST)  # words on a page are always horizontal
         parts = [MapFigure(heat.title, _html(_map(heat, None), f"map{i}")) for i, heat in enumerate(seen.heats)]
         learned = [MapFigure(heat.title, _html(_map(heat, limits), f"head{i}")) for i, heat in enumerate(heads)]
     if heads:

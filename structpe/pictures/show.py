@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from structpe.pictures import heat as heat_module
-from structpe.pictures.drawing import Drawn, draw
+from structpe.pictures.drawing import Drawing, draw
 from structpe.pictures.head_patterns import Quantity
 from structpe.pictures.style import FAINT, GREY, LINES, MUTED, add_bar, figure, look, settle, shortened, wide
 from structpe.pictures.view import LayerGroup, Looked, View, view
@@ -53,7 +53,7 @@ def show(
     """
     seen = view(structure, what, quantity, slice, seed)
     with look():
-        drawn = Drawn(seen.structure)
+        drawn = Drawing(seen.structure)
         above, width, heights = _measured(seen, drawn)
         picture = figure(width, sum(heights) + TITLE)
         title_text, top = shortened(seen.title, MOST_TITLE), 1 - 0.1 / (sum(heights) + TITLE)
@@ -72,7 +72,7 @@ def show(
     return picture
 
 
-def _measured(seen: View, drawn: Drawn) -> tuple[list[list[int]], float, list[float]]:
+def _measured(seen: View, drawn: Drawing) -> tuple[list[list[int]], float, list[float]]:
     """The maps in each row above the heads (-1 is the structure), the width, and the heights of all rows."""
     sizes = [(drawn.size[0] + SIDE, drawn.size[1]), *(heat_module.size_of(heat) for heat in seen.heats)]
     rows: list[list[int]] = [[]]
@@ -98,7 +98,7 @@ def _measured(seen: View, drawn: Drawn) -> tuple[list[list[int]], float, list[fl
     return rows, max(width, 3.2, *widths, wide("; ".join(seen.notes), 7.0)) + 0.3, heights
 
 
-def _above(part: SubFigure, row: list[int], seen: View, drawn: Drawn) -> None:
+def _above(part: SubFigure, row: list[int], seen: View, drawn: Drawing) -> None:
     """Draw the structure and the maps of one row, each in a separate part at its own size."""
     sizes = [drawn.size[0] + SIDE if number < 0 else heat_module.size_of(seen.heats[number])[0] for number in row]
     spare = max(0.01, float(part.bbox.width / part.figure.dpi) - sum(sizes))
@@ -110,7 +110,7 @@ def _above(part: SubFigure, row: list[int], seen: View, drawn: Drawn) -> None:
             heat_module.draw(inner.subplots(), seen.heats[number])
 
 
-def _exact(part: SubFigure, drawn: Drawn) -> Axes:
+def _exact(part: SubFigure, drawn: Drawing) -> Axes:
     """Axes of exactly the size of the drawing, on the left; the layout engine would make them smaller."""
     across, up = (float(length / part.figure.dpi) for length in (part.bbox.width, part.bbox.height))
     width, height = drawn.size

@@ -32,8 +32,7 @@ from torch import Tensor, nn
 
 from structpe.encodings.base import Encoding, builder, check_fields, check_hashable, check_largest
 from structpe.errors import PositionError
-from structpe.plain.bounds import HEADS, LAYERS, WIDTH
-from structpe.plain.typed import Builder, Checked, signature_of
+from structpe.plain.options import HEADS, LAYERS, WIDTH, Builder, Checked, signature_of
 from structpe.positions.batch import Positions
 from structpe.precision import exactly
 from structpe.registry import Registry

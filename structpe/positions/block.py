@@ -310,7 +310,7 @@ class ListedPairs:
     def read(self, pairs: Lookup) -> Shaped[Tensor, "P ..."]:
         """The quantity of each listed pair."""
         b, n, m = self.together.shape
-        local = pairs.places().expand(b, -1, -1).flatten()[self.places]
+        local = pairs.dense_index().expand(b, -1, -1).flatten()[self.places]
         rows = pairs.rows.expand(b, -1)[self.places // (n * m), local]
         return pairs.table.index_select(0, rows.long())
 

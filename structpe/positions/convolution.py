@@ -15,7 +15,7 @@ from structpe.positions import Dims, Positions, Site, Spec
 from structpe.positions.tables import BOUND, PairRows, PairTable, Sharing, Table, clipped_rows, is_plain
 from structpe.terms import Lookup, Terms
 
-__all__ = ["Composite", "Convolution", "ConvolutionDynamic", "ConvolutionDynamicKey", "Filters", "backwards"]
+__all__ = ["Composite", "ConvolutionDynamic", "ConvolutionDynamicKey", "Filters", "LightweightConvolution", "backwards"]
 
 
 def backwards(values: Tensor) -> Tensor:
@@ -30,7 +30,7 @@ def _start(table: Table, max_distance: int) -> None:
     nn.init.uniform_(table.weight, -width, width)
 
 
-class Convolution(PairTable, name="convolution"):
+class LightweightConvolution(PairTable, name="convolution"):
     """A fixed lightweight convolution added to attention (Chang et al. 2021).
 
     s_ij = q_i.k_j / sqrt(d_h) + b[clip(s - t, -m, m)],  b (2m + 1) of each head and layer, outside the scale.

@@ -231,7 +231,7 @@ class DeBERTaV2(Block, name="deberta-v2"):
     def scores(self, x: Tensor, prepared: Lookup, site: Site) -> Tensor:
         """The s_ij (b, h, n, n) of the units x (b, n, d), before any mask."""
         q, k = (self._of_heads(through, site, x) for through in (self.query, self.key))
-        index = prepared.places()[:, None].expand(len(x), self.dims.heads, -1, -1)  # one structure may be for all
+        index = prepared.dense_index()[:, None].expand(len(x), self.dims.heads, -1, -1)  # one structure may be for all
         score = q @ k.transpose(-1, -2)
         if "c2p" in self.which:
             of_offsets = self._of_offsets(self.key, site, prepared)

@@ -105,7 +105,7 @@ class Spatial(nn.Module):
         )
         its = of_queries[:, :, None] | of_keys[:, None, :]
         return Lookup(
-            pairs.table, torch.cat([pairs.rows, last], 1), torch.where(its, pairs.rows.shape[1], pairs.places())
+            pairs.table, torch.cat([pairs.rows, last], 1), torch.where(its, pairs.rows.shape[1], pairs.dense_index())
         )
 
 

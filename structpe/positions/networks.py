@@ -19,7 +19,7 @@ from structpe.positions.batch import of_arity
 from structpe.structure import path
 
 __all__ = [
-    "Attention",
+    "AttentionNetwork",
     "BatchNorm",
     "GaussianNetwork",
     "GraphIsomorphism",
@@ -143,7 +143,7 @@ class GraphIsomorphism(nn.Module):
         return f"{layers} + ({into} + 1)*{hidden} + ({layers} - 1)*2*({hidden} + 1)*{hidden} + ({hidden} + 1)*{out}"
 
 
-class Attention(nn.Module):
+class AttentionNetwork(nn.Module):
     """Multi-head attention of each of k vectors to all: (..., k, w) to (..., k, w).
 
     Args:

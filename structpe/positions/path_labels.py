@@ -55,7 +55,7 @@ def each_pair(table: Tensor, which: Tensor) -> Lookup:
 def rows_of_pairs(pairs: Lookup) -> Tensor:
     """(b, n, m) which row of the table each pair has."""
     batch = torch.arange(len(pairs.rows), device=pairs.rows.device)[:, None, None]
-    return pairs.rows[batch, pairs.places()]
+    return pairs.rows[batch, pairs.dense_index()]
 
 
 class Edges(nn.Module):

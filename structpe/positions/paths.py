@@ -22,7 +22,7 @@ from structpe.dropout import Dropout
 from structpe.encodings.label_path import LabelPath, PathToken
 from structpe.encodings.order import Order
 from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
-from structpe.positions.networks import Attention
+from structpe.positions.networks import AttentionNetwork
 from structpe.positions.path_labels import each_pair, rows_of_pairs, slots_of
 from structpe.terms import Lookup, Terms
 
@@ -308,7 +308,7 @@ class ConvolvedPaths(PathModel):
         if self.attending:
             heads = math.gcd(dims.heads, dims.head)
             each = dims.head, heads, dims.head // heads, dropout
-            self.among = nn.ModuleList(Attention(*each) for _ in range(dims.layers))
+            self.among = nn.ModuleList(AttentionNetwork(*each) for _ in range(dims.layers))
         self.convolutions = Convolutions(dims, slots, dropout)
         self.attention = AtKeysAndValues(dims)
         glorot(self)

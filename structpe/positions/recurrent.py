@@ -18,11 +18,11 @@ from structpe.positions.batch import numbers, of_arity, offsets
 from structpe.positions.tables import Sharing, Table, clipped_rows, vector_table
 from structpe.terms import Lookup, Terms
 
-__all__ = ["RNN", "RR", "TextReader", "Texts"]
+__all__ = ["RNN", "RR", "PackedTexts", "TextReader"]
 
 
 @dataclass(frozen=True, eq=False)
-class Texts:
+class PackedTexts:
     """The texts of a batch, of which a row may have several, each with its units in reading order.
 
     Attributes:
@@ -73,7 +73,7 @@ class TextReader(nn.Module):
         super().__init__()
         self.network = nn.GRU(width, width, batch_first=True)
 
-    def forward(self, x: Tensor, texts: Texts) -> Tensor:
+    def forward(self, x: Tensor, texts: PackedTexts) -> Tensor:
         """(b, n, d) its state after each unit of x (b, n, d); zeros where there is no unit."""
         packed = pack_padded_sequence(x[texts.rows, texts.units], texts.lengths, batch_first=True, enforce_sorted=False)
         states, _ = pad_packed_sequence(self.network(packed)[0], batch_first=True)
@@ -126,11 +126,11 @@ class RNN(PositionModel, name="rnn"):
         super().__init__(dims, [of_arity(self.name, each, 1) for each in (encoding, length)])
         self.reader = TextReader(dims.width)
 
-    def prepare(self, positions: Positions) -> Texts:
+    def prepare(self, positions: Positions) -> PackedTexts:
         """Which units to read, one after the other."""
-        return Texts.of(self.name, self.encodings, positions)
+        return PackedTexts.of(self.name, self.encodings, positions)
 
-    def inputs(self, x: Tensor, prepared: Texts) -> Tensor:
+    def inputs(self, x: Tensor, prepared: PackedTexts) -> Tensor:
         states: Tensor = self.reader(x, prepared)
         return states
 
@@ -182,16 +182,16 @@ class RR(PositionModel, name="rr"):
         self.sizes = {"R": self.rows.size, "copies": Table.copies(sharing, dims)}
         self.keys, self.values = (vector_table(dims, self.rows.size, sharing) for _ in range(2))
 
-    def prepare(self, positions: Positions) -> tuple[Texts, Lookup]:
+    def prepare(self, positions: Positions) -> tuple[PackedTexts, Lookup]:
         """Which units to read, and the row of each distinct value."""
         encoding, *read = self.encodings
         of_pairs = offsets(self.name, encoding, positions[encoding])
-        return Texts.of(self.name, read, positions), of_pairs.map(self.rows.of)
+        return PackedTexts.of(self.name, read, positions), of_pairs.map(self.rows.of)
 
-    def inputs(self, x: Tensor, prepared: tuple[Texts, Lookup]) -> Tensor:
+    def inputs(self, x: Tensor, prepared: tuple[PackedTexts, Lookup]) -> Tensor:
         states: Tensor = self.reader(x, prepared[0])
         return states
 
-    def terms(self, prepared: tuple[Texts, Lookup], site: Site) -> Terms:
+    def terms(self, prepared: tuple[PackedTexts, Lookup], site: Site) -> Terms:
         _, rows = prepared
         return Terms(key=(self.keys.entries(rows, site),), value=(self.values.entries(rows, site),))

@@ -26,7 +26,7 @@ __all__ = [
     "GridModel",
     "LieModel",
     "LieRE",
-    "Places",
+    "PairCoordinates",
     "Rotations",
     "block_of",
     "skew",
@@ -34,7 +34,7 @@ __all__ = [
 
 
 @dataclass(frozen=True, eq=False)
-class Places:
+class PairCoordinates:
     """Coordinates of the queries (b or 1, n, axes) and of the keys (b or 1, m, axes), float64."""
 
     queries: Tensor
@@ -58,7 +58,7 @@ class GridModel(PositionModel):
         super().__init__(dims, [of_arity(self.name, encoding, 1)], **sizes)
         self.axes, self.extent = axes, extent
 
-    def prepare(self, positions: Positions) -> Places:
+    def prepare(self, positions: Positions) -> PairCoordinates:
         """The coordinates; once for all structures of a batch where these have the same, as images of one size.
 
         Raises:
@@ -68,8 +68,8 @@ class GridModel(PositionModel):
         keys = self._scaled(coordinates(self.name, encoding, positions[encoding], self.axes))
         queries = self._scaled(positions.queries(encoding))
         if len(keys) > 1 and holds((keys == keys[:1]).all()):
-            return Places(queries[:1], keys[:1])
-        return Places(queries, keys)
+            return PairCoordinates(queries[:1], keys[:1])
+        return PairCoordinates(queries, keys)
 
     def _scaled(self, places: Tensor) -> Tensor:
         return (places if places.is_floating_point() else places.clamp(min=0)).double() / self.extent
@@ -94,7 +94,7 @@ class LieModel(GridModel):
     def generators(self, layer: int) -> Tensor:
         """(h or 1, blocks, axes, g, g) the skew-symmetric A_c."""
 
-    def terms(self, prepared: Places, site: Site) -> Terms:
+    def terms(self, prepared: PairCoordinates, site: Site) -> Terms:
         generators = self.generators(site.layer)
         keys = _rotations(prepared.keys, generators)
         same = prepared.queries.shape == prepared.keys.shape  # then they are the same units
@@ -280,7 +280,7 @@ class CayleyString(GridModel, name="cayley-string"):
         self.frequencies = nn.Parameter(start.repeat(dims.layers, dims.heads, 1, 1))
         self.basis = nn.Parameter(torch.zeros(dims.layers, dims.heads, dims.head * (dims.head - 1) // 2))
 
-    def terms(self, prepared: Places, site: Site) -> Terms:
+    def terms(self, prepared: PairCoordinates, site: Site) -> Terms:
         own = self.frequencies[site.layer]
         angles = (torch.einsum("bnc,hpc->bhnp", places, own.double()) for places in (prepared.queries, prepared.keys))
         return Terms(maps=(_after(self.change(site.layer), Turns(*angles).neighbours),))
@@ -361,7 +361,7 @@ class CirculantString(GridModel, name="circulant-string"):
         super().__init__(dims, encoding, axes, extent, a=axes)
         self.columns = nn.Parameter(torch.randn(dims.layers, dims.heads, axes, dims.head) * std)
 
-    def terms(self, prepared: Places, site: Site) -> Terms:
+    def terms(self, prepared: PairCoordinates, site: Site) -> Terms:
         columns = self.columns[site.layer]
         exact = torch.promote_types(columns.dtype, torch.float32)
         frequencies = 2 * torch.fft.rfft(columns.to(exact)).imag

@@ -16,12 +16,11 @@ from torch.nn import functional
 from structpe.dropout import Dropout
 from structpe.encodings.base import Encoding
 from structpe.encodings.distance import Neighbours
-from structpe.encodings.laplacian import Eigenpairs, Endpoints, Laplacian, TokenLaplacian
-from structpe.encodings.laplacian import MagneticLaplacian as MagneticEncoding
+from structpe.encodings.laplacian import Eigenpairs, Endpoints, Laplacian, MagneticLaplacian, TokenLaplacian
 from structpe.encodings.tabular import Tabular
 from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.positions.batch import clipped, of_listed_pairs, width_of
-from structpe.positions.networks import Attention, concatenated, count_perceptron, position_width, rectified
+from structpe.positions.networks import AttentionNetwork, concatenated, count_perceptron, position_width, rectified
 from structpe.positions.spectra import SpectralTransformer, Spectrum, flipped, learned_cells, transformer_width
 from structpe.terms import Pairs, SparsePairs, Terms
 
@@ -30,7 +29,7 @@ __all__ = [
     "DwivediNeighbours",
     "LapPE",
     "LapPETransformer",
-    "MagneticLaplacian",
+    "MagneticLaplacianInput",
     "TabPET",
     "TokenGT",
     "TokenGTORF",
@@ -211,7 +210,7 @@ class LapPETransformer(SpectralSet, name="lap-pe-transformer"):
         return summed
 
 
-class MagneticLaplacian(PositionModel, name="magnetic-laplacian"):
+class MagneticLaplacianInput(PositionModel, name="magnetic-laplacian"):
     """Eigenvectors of the magnetic Laplacian, for directed graphs (Geisler et al. 2023).
 
     x_u + relu(W cat_j [y_uj] + c),  y_uj = z_uj + attention(norm(z_u))_j,  z_uj = [lambda_j, f(Re v_uj, Im v_uj)].
@@ -242,7 +241,7 @@ class MagneticLaplacian(PositionModel, name="magnetic-laplacian"):
     def __init__(
         self,
         dims: Dims,
-        encoding: MagneticEncoding = MagneticEncoding(),
+        encoding: MagneticLaplacian = MagneticLaplacian(),
         elements: int = 8,
         heads: int = 4,
         dropout: float = 0.1,
@@ -252,7 +251,7 @@ class MagneticLaplacian(PositionModel, name="magnetic-laplacian"):
         super().__init__(dims, [encoding], k=encoding.k, e=elements, w=heads * each)
         self.of_each = nn.Linear(2, 2 * elements)
         self.norm = nn.LayerNorm(inner)
-        self.attention = Attention(inner, heads, each, dropout, bias=False)
+        self.attention = AttentionNetwork(inner, heads, each, dropout, bias=False)
         self.dropout = Dropout(dropout)
         self.out = nn.Linear(encoding.k * inner, dims.width)
 

@@ -287,7 +287,7 @@ class PairTable(PairRows):
         """The entry of each row in the table of the layer; made once if the layers have one table."""
         if not self.table.common or not isinstance(rows, Lookup):
             return self.table.entries(rows, site)
-        return rows.kept("entries", lambda: self.table.entries(rows, site).share())
+        return rows.cached("entries", lambda: self.table.entries(rows, site).share())
 
 
 class KeyValueTables(PairRows):
@@ -365,7 +365,7 @@ def merged(pairs: Lookup) -> Lookup:
 
 def diagonal(pairs: Lookup) -> Tensor:
     """(b, n, ...) what each unit has with itself."""
-    index = pairs.places().diagonal(dim1=1, dim2=2)
+    index = pairs.dense_index().diagonal(dim1=1, dim2=2)
     return pairs.table[pairs.rows.gather(1, index).long()]
 
 

@@ -18,9 +18,16 @@ from structpe.encodings.base import UNREACHABLE, WITHIN, Encoding
 from structpe.encodings.binned import Binned
 from structpe.encodings.distance import UndirectedDistance
 from structpe.encodings.order import Offset, Order
-from structpe.encodings.trees import AncestorDistance, BranchPath, ChildPath, Depth, ParentChild, SiblingDistance
-from structpe.encodings.trees import LowestCommonAncestor as Steps
-from structpe.encodings.trees import SPRRelative as Relative
+from structpe.encodings.trees import (
+    AncestorDistance,
+    BranchPath,
+    ChildPath,
+    Depth,
+    LowestCommonAncestor,
+    ParentChild,
+    SiblingDistance,
+    SPRRelative,
+)
 from structpe.encodings.walks import PersonalizedPageRank
 from structpe.errors import PositionError
 from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
@@ -30,7 +37,16 @@ from structpe.positions.tables import KeyValueTables, Sharing, Table, clipped_ro
 from structpe.precision import wide
 from structpe.terms import Factor, Lookup, Terms
 
-__all__ = ["SPR", "TPE", "CodeTransformer", "LowestCommonAncestor", "Peng", "SPRAbsolute", "SPRRelative", "TPEOneHot"]
+__all__ = [
+    "SPR",
+    "TPE",
+    "CodeTransformer",
+    "LowestCommonAncestorTables",
+    "Peng",
+    "SPRAbsolute",
+    "SPRRelativeTables",
+    "TPEOneHot",
+]
 
 
 class SPR(PositionModel, name="spr"):
@@ -63,7 +79,7 @@ class SPR(PositionModel, name="spr"):
         dims: Dims,
         encoding: Encoding = Order(),
         depth: Encoding = Depth(),
-        relative: Encoding = Relative(),
+        relative: Encoding = SPRRelative(),
         max_distance: int = 20,
     ) -> None:
         absolute = [of_arity(self.name, encoding, 1), of_arity(self.name, depth, 1)]
@@ -106,7 +122,7 @@ class SPRAbsolute(AddedSinusoids, name="spr-abs"):
         super().__init__(dims, encoding)
 
 
-class SPRRelative(KeyValueTables, name="spr-rel"):
+class SPRRelativeTables(KeyValueTables, name="spr-rel"):
     """Relative structural position representations: vectors at keys and values (Wang X. et al. 2019).
 
     In the first layer s_ij = q_i.(k_j + K[rel_ij]) / sqrt(d_h),  o_i = sum_j w_ij (v_j + V[rel_ij]).
@@ -128,7 +144,7 @@ class SPRRelative(KeyValueTables, name="spr-rel"):
         table1=Cells("R", "MAM", learnable=True, recurring=False, unbound=False, params="2*(2*t+1)*d"),
     )
 
-    def __init__(self, dims: Dims, encoding: Encoding = Relative(), max_distance: int = 20) -> None:
+    def __init__(self, dims: Dims, encoding: Encoding = SPRRelative(), max_distance: int = 20) -> None:
         super().__init__(dims, encoding, clipped_rows(encoding, max_distance), "layer-wise", std=0.02)
 
     def terms(self, prepared: Lookup, site: Site) -> Terms:
@@ -293,7 +309,7 @@ class Peng(PositionModel, name="peng"):
         return vectors.reshape(*vectors.shape[:-1], self.dims.heads, self.dims.head)
 
 
-class LowestCommonAncestor(KeyValueTables, name="lowest-common-ancestor"):
+class LowestCommonAncestorTables(KeyValueTables, name="lowest-common-ancestor"):
     """Steps up and down between two nodes of a tree as vectors at keys and values (Villmow et al. 2021).
 
     s_ij = q_i.(k_j + K[up, down]) / sqrt(d_h),  o_i = sum_j w_ij (v_j + V[up, down]), up and down at most m.
@@ -313,7 +329,11 @@ class LowestCommonAncestor(KeyValueTables, name="lowest-common-ancestor"):
     )
 
     def __init__(
-        self, dims: Dims, encoding: Encoding = Steps(), max_distance: int = 8, sharing: Sharing = "head-wise"
+        self,
+        dims: Dims,
+        encoding: Encoding = LowestCommonAncestor(),
+        max_distance: int = 8,
+        sharing: Sharing = "head-wise",
     ) -> None:
         super().__init__(dims, encoding, _Rows(max_distance), sharing)
 
@@ -323,7 +343,7 @@ class LowestCommonAncestor(KeyValueTables, name="lowest-common-ancestor"):
         if of_pairs.table.ndim != 2 or of_pairs.table.shape[1] != 2:
             raise PositionError(
                 f"position model {self.name!r} needs two numbers per pair, steps up and down; "
-                f"{self.encodings[0].name!r} gives others; choose the encoding {Steps.name!r}"
+                f"{self.encodings[0].name!r} gives others; choose the encoding {LowestCommonAncestor.name!r}"
             )
         return of_pairs
 

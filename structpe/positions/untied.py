@@ -196,7 +196,7 @@ class TUPERelative(TUPEModel, name="tupe-r"):
         own = torch.arange(len(table), len(table) + 2, device=rows.device).expand(len(rows), -1)
         keys, queries = positions[encoding] == 0, positions.queries(encoding) == 0
         width = rows.shape[1]
-        index = torch.where(keys[:, None, :], width, of_pairs.places())
+        index = torch.where(keys[:, None, :], width, of_pairs.dense_index())
         index = torch.where(queries[:, :, None], width + 1, index)
         return Lookup(torch.cat([table, as_key, as_query]), torch.cat([rows, own], dim=1), index)
 

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 from structpe.encodings.base import Encoding
 from structpe.errors import ConfigError, located
 from structpe.plain import from_yaml, to_yaml
-from structpe.plain.typed import Builder
+from structpe.plain.options import Builder
 from structpe.plain.yaml import LONGEST
 from structpe.positions import Dims, PositionModel, Sum
 from structpe.positions.build import Config, build, describe

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from structpe.attention import Choice, watching
+from structpe.attention import KernelChoice, watching
 from structpe.errors import ConfigError
 from structpe.nn.layer import Layer
 from structpe.plain.yaml import from_yaml
@@ -34,7 +34,7 @@ class LayerKernel:
 
     layer: str
     reads: str
-    choice: Choice
+    choice: KernelChoice
 
     def lines(self) -> list[str]:
         """A description in words."""

@@ -25,7 +25,7 @@ __all__ = [
     "Gap",
     "Rule",
     "Special",
-    "Split",
+    "TokenizedStructure",
     "TokenizerError",
     "as_tokenizer",
     "expand",
@@ -190,7 +190,7 @@ Special = Literal["none", "border", "root"]
 
 
 @dataclass(frozen=True, eq=False)
-class Split:
+class TokenizedStructure:
     """A structure whose nodes own the units of a tokenizer.
 
     Attributes:
@@ -223,7 +223,7 @@ def split(
     missing: Literal["unknown", "none", "error"] = "unknown",
     blanks: Literal["drop", "keep"] = "drop",
     special: Special = "none",
-) -> Split:
+) -> TokenizedStructure:
     """Split the nodes of a structure into units, by character offset.
 
     Args:
@@ -268,7 +268,7 @@ def split(
     ids = np.array([unit.id for unit in units], dtype=np.int64)
     spans = np.array([(unit.start, unit.end) for unit in units], dtype=np.int64)
     structure = structure.with_units([unit.text for unit in units], [unit.owner for unit in units])
-    return Split(structure, ids, Alignment(tuple(lost), *report, moved), spans)
+    return TokenizedStructure(structure, ids, Alignment(tuple(lost), *report, moved), spans)
 
 
 Found = tuple[tuple[Gap, ...], tuple[tuple[str, int, int], ...], tuple[str, ...], tuple[str, ...]]

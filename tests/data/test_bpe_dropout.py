@@ -15,7 +15,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
 import structpe
 from structpe.data.bpe_dropout import Merges, Resplit
-from structpe.data.prepare import Example, PrepareConfig, Preparer, train_vocabulary
+from structpe.data.prepare import PrepareConfig, Preparer, StructureWithText, train_vocabulary
 from structpe.encodings.distance import Distance
 from structpe.encodings.order import Order
 from structpe.errors import ConfigError
@@ -101,7 +101,7 @@ def items() -> list[Item]:
 ENCODINGS = (Order(), Distance())
 
 
-def prepared(items: list[Item], **options: object) -> tuple[Preparer, list[Example]]:
+def prepared(items: list[Item], **options: object) -> tuple[Preparer, list[StructureWithText]]:
     preparer = Preparer.fit(items, replace(PrepareConfig(vocabulary=500, bpe_dropout=0.3), **options))
     return preparer, preparer.examples(items, ENCODINGS, every_text=True)
 

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from structpe.data.batch import Batch, EdgeTypes
 from structpe.errors import ConfigError
-from structpe.nn.decoder import State
+from structpe.nn.decoder import DecoderState
 from structpe.nn.search import SearchConfig, _in_place, search
 from structpe.nn.seq2seq import EncoderDecoder, TransformerConfig
 from structpe.positions import MODELS
@@ -117,9 +117,9 @@ def test_at_each_step_every_beam_remembers_its_own_text(
     """What a step says of each beam, and what it would say had the beam's text been written from its beginning."""
     sources = [[4], [2, 3], [3, 3, 2, 4]]
     written = [[source, list[int]()] for source in sources]
-    moved, sizes, select, repeat, go_on = [], [], State.select, State.repeat, State.go_on
+    moved, sizes, select, repeat, go_on = [], [], DecoderState.select, DecoderState.repeat, DecoderState.go_on
 
-    def step(units: Tensor, state: State) -> Tensor:
+    def step(units: Tensor, state: DecoderState) -> Tensor:
         sizes.append(len(units))
         for (_, text), unit in zip(written, units[:, 0].tolist(), strict=True):
             text.append(unit)
@@ -132,23 +132,23 @@ def test_at_each_step_every_beam_remembers_its_own_text(
     def follow(rows: list[int]) -> None:
         written[:] = [[source, list(text)] for source, text in (written[row] for row in rows)]
 
-    def repeated(state: State, texts: int) -> None:
+    def repeated(state: DecoderState, texts: int) -> None:
         follow([row for row in range(len(written)) for _ in range(texts)])
         repeat(state, texts)
 
-    def selected(state: State, rows: Tensor) -> None:
+    def selected(state: DecoderState, rows: Tensor) -> None:
         follow([row * beam + number for row in rows.tolist() for number in range(beam)])
         select(state, rows)
 
-    def gone_on(state: State, rows: Tensor, texts: Tensor) -> None:
+    def gone_on(state: DecoderState, rows: Tensor, texts: Tensor) -> None:
         moved.append(rows.tolist() != list(range(len(rows))))
         assert texts.tolist() == [text for _, text in written]
         follow(rows.tolist())
         go_on(state, rows, texts)
 
-    monkeypatch.setattr(State, "repeat", repeated)
-    monkeypatch.setattr(State, "select", selected)
-    monkeypatch.setattr(State, "go_on", gone_on)
+    monkeypatch.setattr(DecoderState, "repeat", repeated)
+    monkeypatch.setattr(DecoderState, "select", selected)
+    monkeypatch.setattr(DecoderState, "go_on", gone_on)
     with torch.no_grad():
         search(step, model.start(batch(*sources)), FIRST, LAST, SearchConfig(beam=beam, longest=5))
     assert any(moved), "no beam went on from another, so that nothing was tested"
@@ -178,7 +178,7 @@ def test_a_row_whose_text_is_found_leaves_the_batch(beam: int) -> None:
     """Greedy texts of these sources end at different steps; afterwards fewer texts are computed."""
     model, sources, sizes = made(False, 26), [[4], [2, 3], [3, 3, 2, 4]], []
 
-    def step(units: Tensor, state: State) -> Tensor:
+    def step(units: Tensor, state: DecoderState) -> Tensor:
         sizes.append(len(units))
         return model.step(units, state)
 

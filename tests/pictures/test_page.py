@@ -13,7 +13,7 @@ import pytest
 
 from structpe.encodings import Distance, RandomWalk
 from structpe.pictures import PictureError, begin, page, save_page
-from structpe.pictures.drawing import Drawn
+from structpe.pictures.drawing import Drawing
 from structpe.pictures.heat import heat_of
 from structpe.pictures.page import graph_of
 from structpe.structure import Structure, path
@@ -110,9 +110,9 @@ def test_each_node_is_in_it(form: str, size: int) -> None:
 
 
 def test_a_molecule_is_rdkit_s_picture_under_its_atoms() -> None:
-    figure, nodes = graph_of(Drawn(ASPIRIN))
+    figure, nodes = graph_of(Drawing(ASPIRIN))
     (image,) = figure["layout"]["images"]
-    assert image["sizex"] == image["sizey"] == Drawn(ASPIRIN).depiction.size[0]  # type: ignore[union-attr]
+    assert image["sizex"] == image["sizey"] == Drawing(ASPIRIN).depiction.size[0]  # type: ignore[union-attr]
     assert len(figure["data"][nodes]["x"]) == ASPIRIN.size
 
 

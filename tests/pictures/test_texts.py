@@ -15,7 +15,7 @@ from structpe import Structure, path, read
 from structpe.encodings import Distance, RandomWalk
 from structpe.formats import stream
 from structpe.pictures import begin, page, pattern, rank, show, similarity
-from structpe.pictures.drawing import Drawn
+from structpe.pictures.drawing import Drawing
 from structpe.pictures.layout import form_of
 from structpe.pictures.plan import RELATION, wrapped
 from structpe.pictures.style import apart, look, meets, shortened, tall, text_box, wide
@@ -153,7 +153,7 @@ def test_no_two_texts_of_two_hundred_structures_meet() -> None:
     assert {form_of(each) for each in structures} >= {"sequence", "tree", "hierarchy", "graph", "grid"}
     for number, structure in enumerate(structures):
         with look():
-            drawn = Drawn(structure, most=1000)
+            drawn = Drawing(structure, most=1000)
             at = placed(drawn)
         assert not [box for number, box in enumerate(at) if meets(box, at[:number])], structure.name
         if number % 20 == 0:  # the plan is what is drawn; some of them are measured to the pixel
@@ -163,7 +163,7 @@ def test_no_two_texts_of_two_hundred_structures_meet() -> None:
 # --- the plan: what a page shows too ---
 
 
-def placed(drawn: Drawn) -> list[Any]:
+def placed(drawn: Drawing) -> list[Any]:
     """The boxes of all texts of a plan."""
     laid, arcs = drawn.laid, drawn.arcs
     if arcs is not None:
@@ -181,7 +181,7 @@ def placed(drawn: Drawn) -> list[Any]:
 @pytest.mark.parametrize("name", [name for name in DRAWN if name != "molecule"])
 def test_texts_of_a_page_do_not_meet(name: str) -> None:
     with look():
-        drawn = Drawn(DRAWN[name], most=1000)
+        drawn = Drawing(DRAWN[name], most=1000)
         at = placed(drawn)
     width, height = drawn.size
     low = -drawn.arcs.below if drawn.arcs is not None else 0.0
@@ -198,13 +198,13 @@ def test_what_has_no_room_is_listed_below() -> None:
     for name in ("all joined", "all joined, rooted", "parallel", "star", "loops below a root"):
         structure = DRAWN[name]
         with look():
-            laid = Drawn(structure).laid
+            laid = Drawing(structure).laid
         assert laid is not None
         told = "    ".join(laid.below).split("    ") if laid.below else []
         written = [each.text for each in laid.relations] + [each.rpartition(": ")[2] for each in told]
         assert sorted(written) == sorted(structure.relations)
     with look():
-        laid = Drawn(graph("ab", [(0, 0)] * 30, [f"relation{i}" for i in range(30)])).laid
+        laid = Drawing(graph("ab", [(0, 0)] * 30, [f"relation{i}" for i in range(30)])).laid
     assert laid is not None
     assert laid.below[-1].endswith("a → a: relation29")
 

@@ -17,7 +17,7 @@ from structpe.errors import ConfigError, StructPEError
 from structpe.nn.graph_model import GraphModelConfig
 from structpe.nn.seq2seq import TransformerConfig
 from structpe.parsing.training import Plan
-from structpe.plain.bounds import OPTION
+from structpe.plain.options import OPTION
 from structpe.positions import MODELS, Dims, build
 from structpe.positions.build import build_encoding
 from structpe.tasks.graph_to_text.config import load_config

@@ -8,7 +8,7 @@ from typing import ClassVar
 import pytest
 
 from structpe.errors import ConfigError
-from structpe.plain.inert import Inert, recorded, refuse_inert
+from structpe.plain.options import Inert, recorded, refuse_inert
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from structpe.errors import ConfigError, PositionError, ReadError
-from structpe.plain.typed import Builder
+from structpe.plain.options import Builder
 
 if TYPE_CHECKING:
     from nowhere import Nothing

@@ -29,8 +29,7 @@ from structpe.encodings import (
 from structpe.errors import EncodingError, PositionError
 from structpe.positions import Dims, PositionModel, Site
 from structpe.positions.batch import encode
-from structpe.positions.trees import CodeTransformer, Peng
-from structpe.positions.trees import LowestCommonAncestor as Steps
+from structpe.positions.trees import CodeTransformer, LowestCommonAncestorTables, Peng
 from structpe.structure import Structure, path
 from structpe.terms import Terms
 from tests.positions.cases import made, noise
@@ -213,6 +212,6 @@ def test_steps_on_a_path_are_offsets() -> None:
 
 def test_invalid_steps_are_refused() -> None:
     with pytest.raises(PositionError, match=r"'max_distance' of position model .* is 0; give 1 or more"):
-        Steps(Dims(8, 2, 1), max_distance=0)
+        LowestCommonAncestorTables(Dims(8, 2, 1), max_distance=0)
     with pytest.raises(PositionError, match="needs two numbers per pair, steps up and down; 'offset' gives others"):
-        terms_of(Steps(Dims(8, 2, 1), Offset()), TREE)
+        terms_of(LowestCommonAncestorTables(Dims(8, 2, 1), Offset()), TREE)

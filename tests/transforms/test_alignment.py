@@ -15,7 +15,7 @@ from structpe.errors import StructPEError
 from structpe.formats import read
 from structpe.structure import Structure
 from structpe.transforms import split
-from structpe.transforms.units import Split
+from structpe.transforms.units import TokenizedStructure
 from tests.datasets import SAMPLES
 
 ITEMS = read(SAMPLES / "trees_sample" / "sample.conllu")
@@ -79,13 +79,13 @@ def by_blanks(text: str) -> Structure:
     return words(text, *spans)
 
 
-def owned(made: Split, node: int) -> list[str]:
+def owned(made: TokenizedStructure, node: int) -> list[str]:
     return [
         unit for unit, owner in zip(made.structure.unit_texts, made.structure.unit_owner, strict=True) if owner == node
     ]
 
 
-def assert_sound(structure: Structure, text: str, made: Split) -> None:
+def assert_sound(structure: Structure, text: str, made: TokenizedStructure) -> None:
     """Every unit is owned by a word that it overlaps, or is of blanks, or stands for a word that has none."""
     spans = np.asarray(structure.features["span"])
     stand_ins = 0

@@ -14,8 +14,7 @@ from structpe.data.prepare import PrepareConfig
 from structpe.errors import ConfigError
 from structpe.nn.search import SearchConfig
 from structpe.nn.seq2seq import TransformerConfig
-from structpe.plain.bounds import OPTION, bounded
-from structpe.plain.inert import Inert, refuse_inert
+from structpe.plain.options import OPTION, Inert, bounded, refuse_inert
 from structpe.tasks import config as configurations
 from structpe.tasks.training.config import TrainingConfig
 

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from structpe.data.bpe_dropout import Drawn, Resplit
+from structpe.data.bpe_dropout import ResampledExamples, Resplit
 from structpe.data.prepare import Preparer
 from structpe.errors import ConfigError
 from structpe.formats import READERS, Item, read
@@ -133,7 +133,7 @@ class TextModel(ABC):
             jobs: processes that encode; the examples do not depend on their number.
         """
 
-    def drawn(self, examples: Sequence[Any], seed: int) -> Sequence[Any] | Drawn[Any]:
+    def drawn(self, examples: Sequence[Any], seed: int) -> Sequence[Any] | ResampledExamples[Any]:
         """The training examples of each epoch, with random parts drawn from ``seed``."""
         del seed
         return examples
@@ -188,7 +188,7 @@ class UnitTextModel(TextModel):
     def examples(self, items: Iterable[Item], every_text: bool = False, jobs: int = 1) -> Sequence[GraphTextExample]:
         return self.preparer.examples(items, self.model.encoder.position.encodings, every_text, jobs=jobs)
 
-    def drawn(self, examples: Sequence[Any], seed: int) -> Sequence[Any] | Drawn[Any]:
+    def drawn(self, examples: Sequence[Any], seed: int) -> Sequence[Any] | ResampledExamples[Any]:
         if not self.preparer.config.bpe_dropout:
             return examples
         return Resplit(examples, self.preparer, self.model.encoder.position.encodings, seed)

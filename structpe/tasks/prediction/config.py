@@ -9,8 +9,7 @@ from typing import Any, ClassVar, Literal
 
 from structpe.errors import ConfigError
 from structpe.nn.graph_model import GraphModelConfig
-from structpe.plain.bounds import OPTION, bounded
-from structpe.plain.inert import Inert, refuse_inert
+from structpe.plain.options import OPTION, Inert, bounded, refuse_inert
 from structpe.tasks import config as configurations
 from structpe.tasks.training.config import TrainingConfig
 

@@ -20,7 +20,7 @@ from structpe.datasets import Benchmark, Split
 from structpe.encodings.base import Encoded, Encoding
 from structpe.errors import ConfigError
 from structpe.nn.graph_model import GraphModel
-from structpe.plain.inert import Inert, refuse_inert
+from structpe.plain.options import Inert, refuse_inert
 from structpe.registry import Registered, Registry
 from structpe.structure import Ids, Structure
 from structpe.tasks.prediction.config import PredictionConfig

@@ -19,7 +19,7 @@ import torch
 
 import structpe
 from structpe.errors import ConfigError, located
-from structpe.plain.bounds import RUNS
+from structpe.plain.options import RUNS
 from structpe.registry import unknown
 from structpe.tasks import config as configurations
 from structpe.tasks.prediction.config import PredictionConfig

@@ -31,11 +31,11 @@ from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 import torch
 from torch import nn
 
-from structpe.data.bpe_dropout import Drawn
+from structpe.data.bpe_dropout import ResampledExamples
 from structpe.data.digests import Content
 from structpe.data.prepare import TRAIN_AFRESH
 from structpe.errors import ConfigError, MissingExtra, StoreError, undamaged
-from structpe.plain.inert import Inert, recorded, refuse_inert
+from structpe.plain.options import Inert, recorded, refuse_inert
 from structpe.registry import Registered, Registry
 from structpe.structure import Ids
 from structpe.system.files import SUMS, atomic_write, left_in, seal, sums_of, wrong
@@ -91,7 +91,7 @@ class TrainingSetup(Generic[R]):
 
     task: Task
     training: TrainingConfig
-    examples: Sequence[Any] | Drawn[Any]
+    examples: Sequence[Any] | ResampledExamples[Any]
     sizes: Ids
     collate: Callable[[Sequence[Any]], Any]
     content: Content

@@ -27,7 +27,7 @@ from structpe.errors import ConfigError, located
 from structpe.nn.graph_model import GraphModel
 from structpe.objectives import LEVELS
 from structpe.plain import read_json
-from structpe.plain.inert import recorded
+from structpe.plain.options import recorded
 from structpe.positions.build import build
 from structpe.system.files import atomic_text
 from structpe.system.printing import say

@@ -35,7 +35,7 @@ from structpe.data.prepare import TRAIN_AFRESH, Preparer
 from structpe.errors import ConfigError, StoreError, located, undamaged
 from structpe.formats import Item
 from structpe.nn.seq2seq import EncoderDecoder
-from structpe.plain.inert import recorded
+from structpe.plain.options import recorded
 from structpe.positions.build import build
 from structpe.system.files import atomic_text, atomic_write
 from structpe.system.printing import say

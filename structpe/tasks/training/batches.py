@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from structpe.computed import computed
-from structpe.data.bpe_dropout import Drawn, of_epoch
+from structpe.data.bpe_dropout import ResampledExamples, of_epoch
 from structpe.data.digests import Content, refuse_changed
 from structpe.errors import ConfigError, StoreError
 from structpe.system.workers import ends_with_its_parent
@@ -118,7 +118,7 @@ class Batches(Generic[E, B]):
 
     def __init__(
         self,
-        examples: Sequence[E] | Drawn[E],
+        examples: Sequence[E] | ResampledExamples[E],
         plan: BatchPlan,
         collate: Callable[[Sequence[E]], B],
         count: int,
@@ -182,7 +182,7 @@ def _begin(worker: int) -> None:
 class _Fetching(Generic[E]):
     """The data set of a DataLoader, which fetches all examples of a batch at once."""
 
-    examples: Sequence[E] | Drawn[E]
+    examples: Sequence[E] | ResampledExamples[E]
 
     def __getitems__(self, asked: tuple[int, list[int]]) -> Sequence[E]:
         return of_epoch(self.examples, *asked)

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Literal
 
 from structpe.errors import ConfigError
-from structpe.plain.bounds import BATCH, PROCESSES, STEPS, bounded
-from structpe.plain.inert import Inert, refuse_inert
+from structpe.plain.options import BATCH, PROCESSES, STEPS, Inert, bounded, refuse_inert
 
 __all__ = ["LoggerConfig", "OptimiserConfig", "TrainingConfig"]
 

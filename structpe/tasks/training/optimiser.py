@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from structpe.errors import ConfigError, located, reason_of
-from structpe.plain.typed import Builder
+from structpe.plain.options import Builder
 from structpe.tasks.training.config import TrainingConfig
 
 __all__ = ["check_optimiser", "factor", "optimiser"]

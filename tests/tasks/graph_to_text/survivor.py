@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from structpe.data.batch import Batch
-from structpe.data.prepare import Example, Preparer
+from structpe.data.prepare import Preparer, StructureWithText
 from structpe.tasks.graph_to_text.config import load_config
 from structpe.tasks.runs import train
 from structpe.tasks.training import checkpoint
@@ -41,7 +41,7 @@ def happens(what: str) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def told_collate(self: Preparer, examples: Sequence[Example], **how: Any) -> Batch:
+def told_collate(self: Preparer, examples: Sequence[StructureWithText], **how: Any) -> Batch:
     if is_trial():
         return collate(self, examples, **how)
     happens("collate")

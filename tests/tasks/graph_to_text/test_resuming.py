@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from structpe.data.batch import Batch
-from structpe.data.prepare import Example, Preparer
+from structpe.data.prepare import Preparer, StructureWithText
 from structpe.errors import StoreError
 from structpe.tasks.graph_to_text.config import GraphToTextConfig
 from structpe.tasks.runs import train
@@ -143,7 +143,7 @@ def test_a_signal_ends_it_with_a_checkpoint(
     config = changed(interrupted.config, out=str(tmp_path / "run"))
     before, collate, count = signal.getsignal(number), Preparer.collate, 0
 
-    def told(self: Preparer, examples: Sequence[Example], **how: Any) -> Batch:
+    def told(self: Preparer, examples: Sequence[StructureWithText], **how: Any) -> Batch:
         nonlocal count
         count += 1
         if count == 5:  # two are tried at first, and one is for the first validation

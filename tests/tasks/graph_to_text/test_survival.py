@@ -14,7 +14,7 @@ import torch
 from safetensors.torch import load_file
 
 from structpe.data.batch import Batch
-from structpe.data.prepare import Example, Preparer
+from structpe.data.prepare import Preparer, StructureWithText
 from structpe.tasks.config import save
 from structpe.tasks.graph_to_text.config import GraphToTextConfig, TextConfig
 from structpe.tasks.runs import train
@@ -51,7 +51,7 @@ def whole(config: GraphToTextConfig, folder: Path) -> None:
     """The same in this process, never killed."""
     collate = Preparer.collate
 
-    def told(self: Preparer, examples: Sequence[Example], **how: Any) -> Batch:
+    def told(self: Preparer, examples: Sequence[StructureWithText], **how: Any) -> Batch:
         if not is_trial():
             with (folder / "ids-0.txt").open("a") as file:
                 print(*(example.id for example in examples), file=file)

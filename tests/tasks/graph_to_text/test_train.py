@@ -14,7 +14,7 @@ from safetensors.torch import load_file
 
 import structpe
 from structpe.data import chunks
-from structpe.data.bpe_dropout import Drawn
+from structpe.data.bpe_dropout import ResampledExamples
 from structpe.errors import ConfigError, EncodingError, PositionError, ReadError, StoreError, UnsupportedTerm
 from structpe.formats import read
 from structpe.nn.search import SearchConfig
@@ -197,7 +197,7 @@ def test_subwords_vary_in_training_only(tmp_path: Path) -> None:
     data = run.read()
     learned = run.learn(data)
     work = run.setup(data, learned)
-    assert isinstance(work.examples, Drawn)
+    assert isinstance(work.examples, ResampledExamples)
     first, second = ([each.target.tolist() for each in work.examples.of(epoch, range(20))] for epoch in (0, 1))
     assert sum(one != other for one, other in zip(first, second, strict=True)) > 15
     assert isinstance(work.task, task.GraphToText)

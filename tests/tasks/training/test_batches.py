@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from structpe.data.bpe_dropout import Drawn
+from structpe.data.bpe_dropout import ResampledExamples
 from structpe.errors import ConfigError, StoreError
 from structpe.tasks.training.batches import Batches, BatchPlan
 
@@ -126,7 +126,7 @@ def test_a_loader_goes_on_where_it_stood(workers: int) -> None:
     assert second.state_dict()["done"] == 12
 
 
-class Counted(Drawn[tuple[int, int]]):
+class Counted(ResampledExamples[tuple[int, int]]):
     """The epoch and the number of each example."""
 
     def __len__(self) -> int:

@@ -14,7 +14,7 @@ import pytest
 from safetensors.torch import load_file
 
 from structpe.errors import ConfigError
-from structpe.plain.inert import recorded
+from structpe.plain.options import recorded
 from structpe.tasks.config import save
 from structpe.tasks.prediction.config import PredictionConfig
 from structpe.tasks.prediction.run_all import run_all

@@ -1,8 +1,11 @@
-"""Plain data to typed objects: one reading of type hints, by msgspec, with errors that name the key.
+"""Options and configurations: from plain data to typed objects, bounds on sizes, and options without effect.
 
 msgspec converts strictly: ``"3"`` is not a number and ``true`` is not a whole number; a whole number is accepted as a
 float, and a list as a tuple. This module adds what msgspec leaves out: unknown and missing keys are errors, and every
 error names the key, its type and the given value.
+
+Bounds are generous for any work, and small enough to catch a slip at once. Sizes that are compared with the data, such
+as the number of examples, need none.
 """
 
 from __future__ import annotations
@@ -11,8 +14,9 @@ import inspect
 import sys
 from abc import ABCMeta
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from functools import cache, lru_cache, reduce
 from itertools import repeat
 from numbers import Number
@@ -26,7 +30,84 @@ from structpe.computed import computed
 from structpe.errors import ConfigError, StructPEError
 from structpe.registry import unknown
 
-__all__ = ["Builder", "Checked", "hints_of", "options_of", "signature_of"]
+__all__ = [
+    "BATCH",
+    "BEAM",
+    "HEADS",
+    "LAYERS",
+    "OPTION",
+    "PARAMETERS",
+    "PROCESSES",
+    "RUNS",
+    "STEPS",
+    "UNITS",
+    "VOCABULARY",
+    "WIDTH",
+    "Builder",
+    "Checked",
+    "Inert",
+    "bounded",
+    "few_parameters",
+    "hints_of",
+    "options_of",
+    "recorded",
+    "refuse_inert",
+    "signature_of",
+]
+
+
+STEPS = 10**9
+"""Steps of training, and numbers of steps."""
+BATCH = 10**6
+"""Examples of a batch, batches of a step."""
+WIDTH = 1 << 16
+"""Of hidden vectors; feed-forward parts may be four times as wide."""
+HEADS = 1 << 12
+LAYERS = 1 << 12
+PARAMETERS = 10**11
+"""Of all layers together, 400 GB in single precision."""
+VOCABULARY = 1 << 20
+"""Subword units."""
+UNITS = 1 << 24
+"""Of a structure, or a text."""
+BEAM = 1 << 12
+"""Texts that a search keeps."""
+PROCESSES = 1 << 10
+"""Processes, devices and threads."""
+RUNS = 100_000
+"""Of one study."""
+OPTION = 1 << 24
+"""Any integer option of an encoding or a position model, except seeds."""
+
+
+def bounded(config: Any, where: str = "", **most: int) -> None:
+    """Check the largest values of a configuration.
+
+    Args:
+        config: the configuration.
+        where: prefix of the names in errors.
+        most: the largest value of each attribute.
+
+    Raises:
+        ConfigError: one is larger.
+    """
+    for name, largest in most.items():
+        if (value := getattr(config, name)) > largest:
+            given = f"{value}" if value < 10**20 else "a number of more than 20 digits"
+            raise ConfigError(f"{where}{name} is {given}; at most {largest} is allowed, give a smaller number")
+
+
+def few_parameters(width: int, feedforward: int, layers: int) -> None:
+    """Check that layers of these sizes fit into some machine.
+
+    Raises:
+        ConfigError: they have more parameters than :data:`PARAMETERS`.
+    """
+    count = layers * width * (4 * width + 2 * feedforward)
+    if count > PARAMETERS:
+        sizes = f"{layers} layers of width {width}, feed-forward parts of width {feedforward}"
+        raise ConfigError(f"{sizes} have {count} parameters; at most {PARAMETERS} are allowed, make the model smaller")
+
 
 T = TypeVar("T")
 
@@ -391,3 +472,64 @@ def _words(hint: Any) -> str:
 def _shown(data: Any) -> str:
     text = "null" if data is None else repr(data)
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
+
+
+def _always(config: Any) -> bool:
+    """The default condition."""
+    return True
+
+
+@dataclass(frozen=True)
+class Inert:
+    """Fields of a configuration that have no effect under a condition.
+
+    A configuration lists its own as the class attribute ``inert``; those of its bases hold too.
+
+    Args:
+        fields: their names.
+        why: the condition in words, such as ``attention is false``.
+        when: whether it holds for a configuration.
+    """
+
+    fields: tuple[str, ...]
+    why: str
+    when: Callable[[Any], bool] = _always
+
+
+_ASKED: ContextVar[bool] = ContextVar("_ASKED", default=True)
+
+
+@contextmanager
+def recorded() -> Iterator[None]:
+    """A context without this check, for configurations that a run has recorded: nobody can change them any more."""
+    before = _ASKED.set(False)
+    try:
+        yield
+    finally:
+        _ASKED.reset(before)
+
+
+def refuse_inert(config: Any, prefix: str = "", also: Iterable[Inert] = ()) -> None:
+    """Check that a configuration sets no field that has no effect; such fields must have their defaults.
+
+    Args:
+        config: a dataclass.
+        prefix: of its keys in errors, such as ``training.``.
+        also: further fields, whose condition is known to the caller only, instead of those of the class.
+
+    Raises:
+        ConfigError: such a field has another value than its default; the error says which setting makes it inert.
+    """
+    if not _ASKED.get():
+        return
+    rules = also or [rule for cls in type(config).__mro__ for rule in vars(cls).get("inert", ())]
+    defaults = {each.name: _default(each) for each in fields(config)}
+    for rule in rules:
+        for name in rule.fields:
+            if (value := getattr(config, name)) != defaults[name] and rule.when(config):
+                wrong = f"{prefix}{name} is {value!r}, which has no effect, as {rule.why}"
+                raise ConfigError(f"{wrong}; leave {prefix}{name} out, or change that")
+
+
+def _default(field: Field[Any]) -> Any:
+    return field.default if field.default_factory is MISSING else field.default_factory()
