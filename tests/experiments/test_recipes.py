@@ -64,7 +64,7 @@ def test_every_row_of_texts_has_a_configuration(corpus: str, base: str) -> None:
         train = [config.data.train] if isinstance(config.data.train, str) else config.data.train
         assert all(file.startswith("corpora") for file in train)
         assert not {config.data.dev, config.data.test} & set(train)
-        check_optimiser(config.training)
+        check_optimiser(config.training.optimiser)
         whole = yaml.safe_load((EXPERIMENTS / "graph_to_text" / corpus / f"{base}.yaml").read_text(encoding="utf-8"))
         assert config.model.width == whole["model"]["width"]
         with torch.device("meta"):
