@@ -2,7 +2,7 @@
 
     TRITON_INTERPRET=1 python -m pytest tests/attention/test_triton.py
 
-The interpreter multiplies bfloat16 as if it were integers; ``experiments/gpu/fused.py`` compares that dtype on a GPU.
+The interpreter multiplies bfloat16 as if it were integers; ``experiments/speed/gpu.py`` compares that dtype on a GPU.
 """
 
 from __future__ import annotations
