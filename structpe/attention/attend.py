@@ -484,8 +484,18 @@ def _problems(terms: Terms, q: Tensor, k: Tensor) -> Iterator[str]:
         given = getattr(terms, field.name)
         for term in given if isinstance(given, tuple) else ():
             yield from _of_places(field.name, term)
+    mapped: Any = q, k
     for each in terms.maps:
-        yield from _of_map(each(q, k))
+        mapped = each(*mapped)
+        yield from _of_map(mapped)
+    width = mapped[0].shape[-1]
+    for name in ("key", "query", "product"):
+        for term in getattr(terms, name):
+            if (own := term.table.shape[-1]) != width:
+                yield (
+                    f"the vectors of a {name} have width {own}, and the queries and keys that they are multiplied with "
+                    f"have width {width} after the maps; use only one of the position models that give these"
+                )
 
 
 def _of_places(name: str, term: Any) -> Iterator[str]:
