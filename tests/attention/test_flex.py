@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn.attention import flex_attention as of_torch
@@ -37,6 +37,7 @@ from structpe.errors import StructPEError
 from structpe.terms import Factor, Lookup, Pairs, SparsePairs, Terms, Toeplitz
 from tests.attention.drawing import Sizes, drawn, settled, tables_of
 from tests.attention.oracle import attends
+from tests.examples import examples
 from tests.representatives import only
 
 FIELDS = sorted(KERNELS["flex"].supports)
@@ -74,7 +75,7 @@ def assert_dense(terms: Terms, sizes: Sizes, seed: int = 0) -> Tensor:
 
 @pytest.mark.parametrize("size", [128, 2])
 @given(some=st.sets(st.sampled_from(FIELDS)), seed=st.integers(0, 10**6), sizes=SIZES)
-@settings(max_examples=25)
+@examples(25)
 def test_any_terms_are_those_of_dense(size: int, some: set[str], seed: int, sizes: Sizes) -> None:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(flex_module, "_SIZE", size)  # of lists; with 2 there are several blocks
@@ -167,7 +168,7 @@ def test_minus_infinity_is_a_mask_and_a_query_without_keys_gets_zero(form: str) 
 
 
 @given(some=st.sets(st.sampled_from(["mask", "causal", "pairs"]), min_size=1), seed=st.integers(0, 10**6), sizes=SIZES)
-@settings(max_examples=60)
+@examples(60)
 def test_blocks_hold_every_pair_that_attends_and_whole_blocks_no_other(some: set[str], seed: int, sizes: Sizes) -> None:
     if not sizes.n * sizes.m:
         return
