@@ -360,6 +360,7 @@ def process(work: Callable[[], object]) -> int:
         os._exit(code)
 
 
+@pytest.mark.slow
 def test_killed_at_any_moment_the_next_run_ends_with_the_same_bytes(tmp_path: Path, small_shards: None) -> None:
     """Nothing but a complete store ever has the name, and nothing is left beside it."""
     write(tmp_path / "never", SENTENCES[:3], ENCODED_BY)

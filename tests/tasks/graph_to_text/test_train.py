@@ -31,7 +31,15 @@ from tests.tasks.graph_to_text.tiny import changed, tiny
 def config(tmp_path_factory: pytest.TempPathFactory) -> GraphToTextConfig:
     """Of a finished run, long enough to know its 20 texts by heart."""
     folder = tmp_path_factory.mktemp("trained")
-    config = tiny(folder, steps=200, schedule="constant", batch_size=20, validate_every=100, checkpoint_every=100)
+    config = tiny(
+        folder,
+        steps=150,
+        schedule="constant",
+        batch_size=20,
+        validate_every=75,
+        checkpoint_every=75,
+        learning_rate=0.04,
+    )
     config = changed(config, data=replace(config.data, dev=config.data.train), model=replace(config.model, dropout=0.0))
     train(config)
     return config
@@ -49,7 +57,7 @@ def test_the_loss_falls(config: GraphToTextConfig) -> None:
     losses = metrics(config.out)
     assert losses["loss"][-1] < 0.4 * losses["loss"][0]
     assert losses["dev_loss"][-1] < losses["dev_loss"][0]
-    assert len(losses["loss"]) == 100
+    assert len(losses["loss"]) == 75
     assert any((Path(config.out) / "tensorboard").glob("events.*"))
 
 
@@ -99,8 +107,8 @@ def test_a_finished_run_says_so(config: GraphToTextConfig, capfd: pytest.Capture
     before = (Path(config.out) / "model.safetensors").stat().st_mtime_ns
     elsewhere = replace(config.training, accelerator="auto", workers=1)
     result = train(changed(config, name="renamed", training=elsewhere))
-    assert result.steps == 200
-    assert "this run is finished: 200 steps, as many as were asked for; best after" in capfd.readouterr().err
+    assert result.steps == 150
+    assert "this run is finished: 150 steps, as many as were asked for; best after" in capfd.readouterr().err
     assert (Path(config.out) / "model.safetensors").stat().st_mtime_ns == before
 
 
