@@ -577,6 +577,16 @@ def test_a_structure_is_found_by_its_content(tmp_path: Path, small_shards: None)
     assert store.find(path(["x"] * 3, name="of any name")) == 0
 
 
+def test_digests_that_begin_alike_are_told_apart(
+    tmp_path: Path, small_shards: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 2**64 beginnings two are hardly ever equal; here all are."""
+    monkeypatch.setattr(store_index_module, "_keys", lambda digests: np.zeros(len(digests), dtype=np.uint64))
+    store = write(tmp_path / "store", [*SENTENCES, OTHER], [Order()])
+    assert [store.find(each) for each in (*SENTENCES, OTHER)] == [0, 1, 2, 3, 4, 5]
+    assert store.find(path(["z"])) is None
+
+
 @pytest.mark.parametrize("name", ["shards.safetensors", "digests.safetensors"])
 def test_a_missing_table_is_named(name: str, written: Path) -> None:
     (written / name).unlink()
