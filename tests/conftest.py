@@ -9,6 +9,7 @@ import os
 import random
 import signal
 import sys
+from collections.abc import Iterator
 from functools import partial
 from types import SimpleNamespace
 
@@ -71,6 +72,15 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.enable()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def kernels_at_once() -> Iterator[None]:
+    """Lists of tests are short, and so NumPy would compute all of them."""
+    from structpe.encodings.compiled import at_once  # not above: shapes are checked of what is imported from there on
+
+    with at_once():
+        yield
 
 
 @pytest.fixture

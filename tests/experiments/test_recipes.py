@@ -67,11 +67,11 @@ def test_every_row_of_texts_has_a_configuration(corpus: str, base: str, layers: 
     for model in texts.MODELS:
         changed = texts.overrides(corpus, base, model, 1, Path("corpora"), Path("out"))
         config = load_config(EXPERIMENTS / "graph_to_text" / corpus / f"{base}.yaml", changed)
-        assert config.training.metric == "bleu"
+        assert config.training.validation.metric == "bleu"
         train = [config.data.train] if isinstance(config.data.train, str) else config.data.train
         assert all(file.startswith("corpora") for file in train)
         assert not {config.data.dev, config.data.test} & set(train)
-        check_optimiser(config.training)
+        check_optimiser(config.training.optimiser)
         assert config.model.width == whole["model"]["width"]
         fewest = {f"{side}_layers": min(getattr(config.model, f"{side}_layers"), layers) for side in SIDES}
         shape = replace(config.model, **fewest)
@@ -105,7 +105,7 @@ def test_a_run_that_starts_from_another_trains_that_one_first(tmp_path: Path) ->
         for path in [paths] if isinstance(paths, str) else paths:
             (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
             (tmp_path / path).write_text("\n\n".join(graphs) + "\n", encoding="utf-8")
-    small = ["training.steps=3", "training.validate_every=3", "training.batch_size=4", "model.width=16"]
+    small = ["training.steps=3", "training.validation.every=3", "training.batch_size=4", "model.width=16"]
     small += ["prepare.vocabulary=300", "dev_texts=2", "search.longest=4"]
     given = Namespace(data=tmp_path, out=tmp_path / "runs", results=tmp_path / "results", set=small)
     texts.SEARCH["little_prince"] = SearchConfig(beam=1, longest=4)

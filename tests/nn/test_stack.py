@@ -18,7 +18,7 @@ from structpe.data import batch as batches
 from structpe.data.batch import Batch, EdgeTypes
 from structpe.data.features import Categories
 from structpe.data.store import write
-from structpe.nn.layer import StackConfig
+from structpe.nn.layer import AttentionConfig, StackConfig
 from structpe.nn.stack import Stack
 from structpe.positions import PositionModel, Positions
 from structpe.positions.batch import encode
@@ -52,12 +52,11 @@ EDGES = EdgeTypes.fit(TREES)
 def stack(model: PositionModel, kernel: str = "auto", convolution: str | None = "gine") -> Stack:
     seed(5)
     config = StackConfig(
-        *(DIMS.width, DIMS.layers, DIMS.heads),
+        *(DIMS.width, DIMS.layers, AttentionConfig(DIMS.heads, kernel=kernel)),
         message_passing=convolution,
         feedforward=16,
         norm="layer",
         norm_first=True,
-        kernel=kernel,
     ).beside(model)
     return Stack(config, model, Categories((EDGES.size,))).double().eval()
 
