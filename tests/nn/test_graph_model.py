@@ -255,6 +255,7 @@ def test_every_map_of_the_head_has_dropout_in_training() -> None:
     ],
     ids=lambda options: ", ".join(options) or "as it is",
 )
+@torch.no_grad()
 def test_in_evaluation_a_batch_is_as_one_by_one(position: str, options: dict[str, Any]) -> None:
     net = model(POSITIONS[position], **options)
     together = answers(net, GRAPHS)
