@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import os
+import signal
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,8 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from lightning.pytorch import Callback
 from torch import Tensor, nn
 
+from structpe.system.processes import ending
 from structpe.tasks.config import make, to_dict
 from structpe.tasks.runs import train
 from structpe.tasks.runs.base import run_of
@@ -74,6 +78,27 @@ def test_a_step_is_the_mean_over_all_that_its_batches_count(parts: int, clip: fl
     fit(task, batches, config, tmp_path)
     torch.testing.assert_close(before - task.model.weight.detach(), wanted[0], rtol=1e-5, atol=1e-6)
     assert logged(tmp_path) == pytest.approx(mean.item(), rel=1e-6)
+
+
+class Asked(Callback):
+    """A signal that comes after a batch."""
+
+    def __init__(self, batch: int) -> None:
+        self.batch = batch
+
+    def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
+        if batch_idx == self.batch:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+
+def test_a_signal_in_the_middle_of_a_step_ends_the_training_after_it(tmp_path: Path) -> None:
+    """With a checkpoint of it: no step is lost."""
+    plan = BatchPlan(np.ones(len(COUNTS), dtype=np.int64), 3, seed=3)
+    config = make(TrainingConfig, {**SGD, "accumulate": 4, "batch_size": 3, "steps": 8, "checkpoint_every": 8})
+    batches: Batches[int, Any] = Batches(range(len(COUNTS)), plan, list, 32)
+    with ending(), pytest.raises(SystemExit):
+        fit(Counted(), batches, config, tmp_path, [Asked(9)])  # the second of the four batches of the third step
+    assert [each.name for each in (tmp_path / "checkpoints").iterdir()] == ["step-00000003"]
 
 
 def of_text(folder: Path) -> Any:
