@@ -27,6 +27,7 @@ from torch.distributed.fsdp import FSDPModule, fully_shard, register_fsdp_forwar
 from torch.distributed.tensor import DTensor, distribute_tensor
 
 from structpe.data.prepare import TRAIN_AFRESH
+from structpe.system.progress import duration
 from structpe.tasks.training import checkpoint
 from structpe.tasks.training.batches import Batches
 from structpe.tasks.training.checkpoint import load, remove, save
@@ -320,7 +321,7 @@ class Metrics(Callback):
     def _speed(self, trainer: Trainer) -> str:
         assert self._since is not None
         speed = (trainer.global_step - self._since[0]) / (time.monotonic() - self._since[1])
-        return f"{speed:.1f} steps/s  {(trainer.max_steps - trainer.global_step) / speed / 60:.0f} min left at most"
+        return f"{speed:.1f} steps/s  {duration((trainer.max_steps - trainer.global_step) / speed)} left at most"
 
 
 class Validation(Callback):

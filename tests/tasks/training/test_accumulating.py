@@ -141,8 +141,10 @@ def logged(folder: Path) -> float:
     return loss
 
 
-def check(kind: str, folder: Path, **training: Any) -> None:
+def check(kind: str, folder: Path, optimiser: OptimiserConfig | None = None, **training: Any) -> None:
     config = KINDS[kind](folder)
+    if optimiser is not None:
+        config = make(type(config), to_dict(config) | {"training": {**SGD, "optimiser": to_dict(optimiser)}})
     work = run_of(config)._prepared(True)[0]
     count = len(work.sizes)
     before = {name: each.clone() for name, each in work.task.model.state_dict().items()}
@@ -170,5 +172,6 @@ def test_four_batches_of_any_run_are_one(kind: str, tmp_path: Path) -> None:
 def test_two_batches_on_two_devices_are_one(strategy: str, tmp_path: Path) -> None:
     config = KINDS["text"](tmp_path)
     count = len(run_of(config)._prepared(True)[0].sizes)
-    optimiser = {"optimiser": to_dict(OptimiserConfig())} if strategy == "fsdp" else {}
-    check("text", tmp_path, devices=2, strategy=strategy, accumulate=2, batch_size=-(-count // 2), **optimiser)
+    # Sharded parameters need AdamW. With a large eps its step is smooth in the gradient, where it would be its sign.
+    optimiser = OptimiserConfig(options={"eps": 1.0}) if strategy == "fsdp" else None
+    check("text", tmp_path, optimiser, devices=2, strategy=strategy, accumulate=2, batch_size=-(-count // 2))
