@@ -15,8 +15,8 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
-from hypothesis import settings
 
+from tests.examples import register
 from tests.representatives import take_turn
 from tests.shapes import check_anew, check_shapes
 from tests.skips import pytest_terminal_summary  # noqa: F401  a hook: pytest finds it by its name
@@ -28,10 +28,7 @@ check_shapes()
 if (_found := importlib.util.find_spec("datasets")) is not None and _found.origin is None:
     sys.modules["datasets"] = None  # type: ignore[assignment]
 
-# The machines that run tests share their cores: the time of one example says nothing. Examples are the same each time,
-# so that a failure in continuous integration is a failure at home.
-settings.register_profile("structpe", deadline=None, derandomize=True, max_examples=50)
-settings.load_profile("structpe")
+register()
 torch.set_num_threads(1)
 
 # Under nohup SIGHUP is ignored, also by each process that is started, and tests of it would see nothing. A function

@@ -37,6 +37,7 @@ FOREIGN = {"torch", "numpy", "scipy", "threadpoolctl", "jaxtyping", "msgspec", "
 # A subclass of Lightning's classes needs them when it is defined, a notebook of marimo when it is made, a component of
 # spaCy when it is registered. Only what trains, shows or is in a pipeline imports these modules.
 FOREIGN_IN = {
+    "structpe.attention._triton_kernels": {"triton"},  # itself imported inside a function
     "structpe.tasks.training": {"lightning"},
     "structpe.pictures.app": {"marimo"},
     "structpe.parsing.component": {"spacy"},

@@ -171,7 +171,9 @@ class Builder:
             hints = {_dotted(path, name): each for name, each in get_type_hints(hint).items()}
             for key in data:
                 if _dotted(path, key) not in hints:
-                    raise self.error(unknown("key", _dotted(path, key), list(hints)))
+                    groups = [(at, each) for at in hints for each in _members(hints[at]) if is_dataclass(each)]
+                    inside = [_dotted(at, each.name) for at, group in groups for each in fields(group)]
+                    raise self.error(unknown("key", _dotted(path, key), list(hints), inside))
             for field in fields(hint) if complete else ():
                 if field.name not in data and field.default is MISSING and field.default_factory is MISSING:
                     key = _dotted(path, field.name)
@@ -487,7 +489,7 @@ class Inert:
 
     Args:
         fields: their names.
-        why: the condition in words, such as ``attention is false``.
+        why: the condition in words, such as ``attention is null``.
         when: whether it holds for a configuration.
     """
 

@@ -18,6 +18,7 @@ from structpe.data.features import Numbers
 from structpe.encodings import Laplacian
 from structpe.errors import ConfigError
 from structpe.nn.graph_model import GraphModel, GraphModelConfig
+from structpe.nn.layer import AttentionConfig
 from structpe.positions.build import build
 from structpe.structure import Structure
 from structpe.tasks.config import make
@@ -58,7 +59,7 @@ def graphs() -> list[Structure]:
 
 
 def fitted(precision: Any, position: Any) -> tuple[Learner, Batch]:
-    config = GraphModelConfig(width=16, heads=2, layers=2, feedforward=16, norm="layer")
+    config = GraphModelConfig(width=16, attention=AttentionConfig(heads=2), layers=2, feedforward=16, norm="layer")
     built = build(position, config.dims)
     torch.manual_seed(0)
     model = GraphModel(config, built, Numbers(3), None, 1)
@@ -113,4 +114,4 @@ def test_a_batch_with_other_values() -> None:
 @pytest.mark.parametrize("precision", ["bf16-true", "16-true", "64-true"])
 def test_a_precision_that_trainings_do_not_have_is_refused(precision: str) -> None:
     with pytest.raises(ConfigError, match=r"takes one of .float32., .bf16-mixed.; given is"):
-        make(TrainingConfig, {"precision": precision})
+        make(TrainingConfig, {"hardware": {"precision": precision}})

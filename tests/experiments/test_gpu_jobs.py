@@ -89,7 +89,7 @@ def test_studies_are_whole(name: str) -> None:
     """Each run has a configuration, of three seeds at least, and nothing in it wins over --quick."""
     study = load_study(ROOT / "experiments" / "benchmarks" / f"{name}.yaml")
     assert len(study.seeds) >= 3
-    assert {study.run(key).training.accelerator for key in list(study.keys())} <= {"gpu", "auto"}
+    assert {study.run(key).training.hardware.accelerator for key in list(study.keys())} <= {"gpu", "auto"}
     assert not any("training" in part for part in (*study.data.values(), *study.models.values()))
 
 

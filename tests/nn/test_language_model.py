@@ -10,7 +10,7 @@ from torch import Tensor
 
 from structpe.errors import ConfigError, PositionError
 from structpe.nn.language_model import LanguageModel
-from structpe.nn.layer import OwnAttention, StackConfig
+from structpe.nn.layer import AttentionConfig, OwnAttention, StackConfig
 from structpe.positions import MODELS, Block, Cells, Dims, PositionModel, Positions, Site, Spec, build
 from structpe.positions.batch import encode
 from structpe.structure import path
@@ -36,7 +36,7 @@ PADDED = [
 
 def small(dims: Dims) -> StackConfig:
     return StackConfig(
-        *(dims.width, dims.layers, dims.heads), message_passing=None, feedforward=32, norm="layer", norm_first=True
+        dims.width, dims.layers, AttentionConfig(dims.heads), None, feedforward=32, norm="layer", norm_first=True
     )
 
 

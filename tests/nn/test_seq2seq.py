@@ -180,9 +180,9 @@ def test_the_activation_is_between_the_two_maps() -> None:
 def test_dropouts_that_are_not_given_are_the_one_that_is() -> None:
     for side in ("encoder", "decoder"):
         stack = dataclasses.replace(CONFIG, dropout=0.2).stack(side)
-        assert (stack.dropout, stack.attention_dropout, stack.input_dropout) == (0.2, 0.2, 0.2)
+        assert (stack.dropout, stack.attention.dropout, stack.input_dropout) == (0.2, 0.2, 0.2)
         stack = dataclasses.replace(CONFIG, dropout=0.2, attention_dropout=0.3, input_dropout=0.0).stack(side)
-        assert (stack.dropout, stack.attention_dropout, stack.input_dropout) == (0.2, 0.3, 0.0)
+        assert (stack.dropout, stack.attention.dropout, stack.input_dropout) == (0.2, 0.3, 0.0)
     with pytest.raises(ConfigError, match=r"^model\.attention_dropout is 1\.0; it must be 0 or more and below 1$"):
         dataclasses.replace(CONFIG, attention_dropout=1.0)
 

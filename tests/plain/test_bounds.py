@@ -102,9 +102,9 @@ def test_errors_say_what_is_allowed() -> None:
 
 @pytest.mark.parametrize("cls", [TransformerConfig, GraphModelConfig])
 def test_all_layers_together_have_a_bound(cls: Any) -> None:
-    assert cls(width=8192, heads=64, feedforward=32768)
+    assert cls(width=8192, feedforward=32768)
     with pytest.raises(ConfigError, match=r"parameters; at most 100000000000 are allowed, make the model smaller"):
-        cls(width=65536, heads=64, feedforward=262144)
+        cls(width=65536, feedforward=262144)
 
 
 def test_fanouts_have_a_bound() -> None:

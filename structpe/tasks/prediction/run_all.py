@@ -242,10 +242,9 @@ def run_all(
         ReadError: data of one of several sets are missing or damaged; no run is started.
     """
     configs = {key: study.run(key) for key in keys} if fresh else matching_configs(study, keys)
-    if wide := [key for key, config in configs.items() if config.training.nodes > 1]:
-        raise ConfigError(
-            f"{wide[0]}: training.nodes is {configs[wide[0]].training.nodes}; studies train on one machine"
-        )
+    if wide := [key for key, config in configs.items() if config.training.hardware.nodes > 1]:
+        nodes = configs[wide[0]].training.hardware.nodes
+        raise ConfigError(f"{wide[0]}: training.hardware.nodes is {nodes}; studies train on one machine")
     for seeds in by_row(keys).values():
         PredictionRun(configs[seeds[0]]).check()
     threads = threads or requested() or 1
@@ -269,8 +268,9 @@ def run_all(
             run = PredictionRun(configs[key])
             claim_folder(run.folder, run.writes(), run.owned())  # before the log is written
             with waiting(threads):
-                training = configs[key].training
-                config = replace(configs[key], training=replace(training, jobs=max(jobs, training.jobs)))
+                training, hardware = configs[key].training, configs[key].training.hardware
+                hardware = replace(hardware, jobs=max(jobs, hardware.jobs))
+                config = replace(configs[key], training=replace(training, hardware=hardware))
                 pool.start(key, _run, (study.folder(key), config, fresh, threads, Path(study.out) / "encodings"))
         pool.wait_for_all()
     return report.failed

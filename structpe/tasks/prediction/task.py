@@ -120,8 +120,8 @@ class Prediction(Task):
         targets = np.concatenate([part.targets for part in parts])[order]
         if not np.isfinite(answers).all():
             raise StructPEError(
-                "the model predicts numbers that are not finite: training has diverged; lower training.learning_rate, "
-                "or raise training.warmup"
+                "the model predicts numbers that are not finite: training has diverged; lower "
+                "training.optimiser.learning_rate, or raise training.optimiser.warmup"
             )
         total, count = sum(part.loss for part in parts), sum(part.count for part in parts)
         if not count:

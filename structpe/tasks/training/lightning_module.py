@@ -30,7 +30,7 @@ from structpe.data.prepare import TRAIN_AFRESH
 from structpe.tasks.training import checkpoint
 from structpe.tasks.training.batches import Batches
 from structpe.tasks.training.checkpoint import load, remove, save
-from structpe.tasks.training.config import TrainingConfig
+from structpe.tasks.training.config import TrainingConfig, ValidationConfig
 from structpe.tasks.training.optimiser import factor, optimiser
 from structpe.tasks.training.result import check_finite, full, gathered, load_weights, save_weights
 from structpe.tasks.training.task import Task
@@ -221,7 +221,7 @@ class TaskModule(LightningModule):
         # DDP averages gradients over devices, and Lightning over batches, but their sum is needed. The count of all
         # batches is known only at the end of the step; until then the count of the first is used.
         loss = total * (self.trainer.world_size * parts) / self._first
-        if self.config.shards and not self.task.uses_all:
+        if self.config.hardware.shards and not self.task.uses_all:
             # All devices must exchange the same gradients, including those of parameters that one of them did not use.
             loss = loss + 0.0 * sum(p.sum() for p in self.model.parameters() if p.requires_grad)
         return {"loss": loss, "total": total.detach(), "count": count}
@@ -238,9 +238,9 @@ class TaskModule(LightningModule):
     def configure_gradient_clipping(
         self, optimizer: Any, gradient_clip_val: Any = None, gradient_clip_algorithm: Any = None
     ) -> None:
-        if self.config.shards and gradient_clip_val:
+        if self.config.hardware.shards and gradient_clip_val:
             clip(self.model.parameters(), gradient_clip_val)
-        elif not self.config.shards:
+        elif not self.config.hardware.shards:
             self.clip_gradients(optimizer, gradient_clip_val, gradient_clip_algorithm)
 
     def configure_optimizers(self) -> Any:
@@ -251,8 +251,8 @@ class TaskModule(LightningModule):
         filled = [
             {
                 "params": groups[decays, rate],
-                "weight_decay": self.config.weight_decay if decays else 0.0,
-                "lr": self.config.learning_rate * rate,
+                "weight_decay": self.config.optimiser.weight_decay if decays else 0.0,
+                "lr": self.config.optimiser.learning_rate * rate,
             }
             for decays, rate in sorted(groups, key=lambda group: (not group[0], group[1]))
         ]
@@ -338,9 +338,9 @@ class Validation(Callback):
         run: identity of the run, which is written with the weights.
     """
 
-    def __init__(self, weights: Path, config: TrainingConfig, say: Callable[[str], None], run: str = "") -> None:
+    def __init__(self, weights: Path, config: ValidationConfig, say: Callable[[str], None], run: str = "") -> None:
         self.weights, self.say, self.run = weights, say, run
-        self.every, self.metric, self.patience = config.validate_every, config.metric, config.patience
+        self.every, self.metric, self.patience = config.every, config.metric, config.patience
         self.average = Average(config.average)
         self.best: dict[str, float] = {}
         self.best_step, self.waited = 0, 0

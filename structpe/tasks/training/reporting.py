@@ -152,7 +152,7 @@ def extra_loggers(configs: Sequence[LoggerConfig]) -> list[Logger]:
     """
     made = []
     for number, config in enumerate(configs):
-        with located(f"training.loggers[{number}]"):
+        with located(f"training.logs.loggers[{number}]"):
             made.append(_built(_found(config.path), config))
     return made
 
