@@ -158,8 +158,10 @@ def _folders(package: str) -> list[str]:
 
 
 def _import_all(package: str) -> None:
-    """Import every module of a package, and of the packages in it."""
+    """Import every module of a package, and of the packages in it, except private ones, which have no members."""
     for module in pkgutil.iter_modules(_folders(package), f"{package}."):
+        if module.name.rpartition(".")[2].startswith("_"):
+            continue
         if module.ispkg:
             _import_all(module.name)
         else:

@@ -9,13 +9,14 @@ import os
 import random
 import signal
 import sys
+from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import settings
 
+from tests.examples import register
 from tests.representatives import take_turn
 from tests.shapes import check_anew, check_shapes
 from tests.skips import pytest_terminal_summary  # noqa: F401  a hook: pytest finds it by its name
@@ -27,10 +28,7 @@ check_shapes()
 if (_found := importlib.util.find_spec("datasets")) is not None and _found.origin is None:
     sys.modules["datasets"] = None  # type: ignore[assignment]
 
-# The machines that run tests share their cores: the time of one example says nothing. Examples are the same each time,
-# so that a failure in continuous integration is a failure at home.
-settings.register_profile("structpe", deadline=None, derandomize=True, max_examples=50)
-settings.load_profile("structpe")
+register()
 torch.set_num_threads(1)
 
 # Under nohup SIGHUP is ignored, also by each process that is started, and tests of it would see nothing. A function
@@ -68,6 +66,15 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.enable()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def kernels_at_once() -> Iterator[None]:
+    """Lists of tests are short, and so NumPy would compute all of them."""
+    from structpe.encodings.compiled import at_once  # not above: shapes are checked of what is imported from there on
+
+    with at_once():
+        yield
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ the fields of ``Terms`` that it supports, but of these all cases:
 
 from structpe.attention.attend import KERNELS, Call, Kernel, KernelChoice, attend, attend_ragged, watching
 from structpe.attention.layout import Layout
+from structpe.attention.probing import Probe, disable, enable, probe
 from structpe.attention.reference import additive, weights
 
 __all__ = [
@@ -21,9 +22,13 @@ __all__ = [
     "Kernel",
     "KernelChoice",
     "Layout",
+    "Probe",
     "additive",
     "attend",
     "attend_ragged",
+    "disable",
+    "enable",
+    "probe",
     "watching",
     "weights",
 ]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -23,7 +22,7 @@ from structpe.datasets.pickles import pickled_numbers
 from structpe.datasets.records import record, recorded, results
 from structpe.datasets.trees import MAKERS
 from structpe.errors import listed
-from structpe.system.files import atomic_write, left_in, lock, sweep
+from structpe.system.files import atomic_write, left_in, lock, sweep, user_cache
 
 __all__ = ["Hooks", "Source", "find", "folder_of", "get", "root"]
 
@@ -41,20 +40,12 @@ def root(given: str | Path | None = None) -> Path:
         return Path(given).expanduser()
     if named := os.environ.get(VARIABLE):
         return Path(named).expanduser()
-    return _cache() / "structpe" / "data"
+    return user_cache() / "structpe" / "data"
 
 
 def folder_of(card: Card, given: str | Path | None = None) -> Path:
     """The folder of a data set in :func:`root`: the name of the set, with ``-`` for ``:``."""
     return root(given) / card.name.replace(":", "-")
-
-
-def _cache() -> Path:
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
 
 
 MOST = 200_000

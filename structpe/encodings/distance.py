@@ -19,7 +19,7 @@ from structpe.encodings import bfs as bfs_module
 from structpe.encodings.base import WITHIN, Column, Encoding, check_all_pairs, check_matrices
 from structpe.encodings.bfs import STEPS, by_bits
 from structpe.encodings.columns import interleave, ranges, scatter, starts_of
-from structpe.encodings.compiled import fast
+from structpe.encodings.compiled import OF_A_LIST
 from structpe.encodings.graphs import Graphs, Limited, OfNodes, below_top, clipped, column_of_integers, finite
 from structpe.structure import Ids, Structure
 
@@ -49,7 +49,7 @@ def shortest(graphs: Graphs, directed: bool) -> Array:
     if small.all():
         return result
     large, long = graphs.only(~small), dict[int, Array]()
-    search = _large_compiled if fast() else _large
+    search = _large_compiled if bfs_module.levels.pays(OF_A_LIST + int(large.pair_start[-1])) else _large
     for number, lengths in search(large, mirrored[~small], _parts(graphs, small, result)):
         long[number] = lengths
     result = result if not long else _widened(result, np.dtype(np.uint16))
@@ -82,7 +82,7 @@ def signed(graphs: Graphs) -> Array:
 def _sign(there: Array, result: Array) -> None:
     top = np.iinfo(there.dtype).max
     result.fill(np.iinfo(result.dtype).max)
-    if fast():
+    if bfs_module.signs.pays(result.size):
         bfs_module.signs(top, there, result)
         return
     np.copyto(result, there, where=there < top, casting="unsafe")
@@ -115,7 +115,7 @@ def _room(graphs: Graphs, dtype: type[np.integer[Any]]) -> Array:
 
 def _squares(graphs: Graphs, mirrored: NDArray[np.bool_], result: Array) -> None:
     """Fill the lengths of small graphs, signed ones if their dtype is int8; those of others mean nothing yet."""
-    if fast():
+    if bfs_module.squares.pays(OF_A_LIST + result.size):
         ends, is_signed = (graphs.start, graphs.pair_start, graphs.edge_start, graphs.edges), result.dtype == np.int8
         bfs_module.squares(*ends, mirrored, is_signed, _SMALL, result.base)
         return

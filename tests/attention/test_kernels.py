@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -36,6 +36,7 @@ from tests.attention.drawing import (
     tables_of,
 )
 from tests.attention.oracle import attends
+from tests.examples import examples
 from tests.positions.cases import encoded, labelled_path, noise
 from tests.positions.cases import made as of_model
 from tests.representatives import only
@@ -78,7 +79,7 @@ def test_every_pair_of_fields(kernel: str) -> None:
 
 @pytest.mark.parametrize("kernel", OTHERS)
 @given(some=st.sets(st.sampled_from(FIELDS)), seed=st.integers(0, 10**6), batch=st.sampled_from([1, B]))
-@settings(max_examples=30)
+@examples(30)
 def test_any_combination_of_fields(kernel: str, some: set[str], seed: int, batch: int) -> None:
     assert_same(kernel, settled(some & KERNELS[kernel].supports | KERNELS[kernel].needs), seed, batch)
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from safetensors import SafetensorError
 
@@ -43,6 +43,7 @@ from structpe.structure import Structure, path
 from structpe.system.files import sealed, sha256_of, unsealed
 from structpe.terms import Lookup, SparsePairs
 from tests.encodings.asking import unpadded
+from tests.examples import examples
 from tests.killing import killed_at
 from tests.strategies import trees
 
@@ -79,7 +80,7 @@ def written(tmp_path: Path, small_shards: None) -> Path:
     return tmp_path / "store"
 
 
-@settings(max_examples=8, deadline=None)
+@examples(8)
 @given(drawn=st.lists(trees(most=8), min_size=1, max_size=5))
 def test_store_then_load_is_encode_for_every_encoding(drawn: list[Structure]) -> None:
     encodings = [e for cls in ENCODINGS.values() if encodes(e := cls().fit(drawn), drawn)]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from structpe.encodings import ENCODINGS, Encoding, label_path_search
@@ -23,9 +23,10 @@ from structpe.positions.batch import join
 from structpe.structure import Structure, path
 from tests.datasets import corpus
 from tests.encodings.asking import unpadded
+from tests.examples import examples
 from tests.strategies import relabelled, structures
 
-MANY = settings(max_examples=50, deadline=None)
+MANY = examples(50)
 SELF, UNREACHABLE, TOO_LONG = (1,), (2,), (3,)
 
 

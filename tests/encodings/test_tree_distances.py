@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from structpe.encodings import (
     ENCODINGS,
@@ -29,6 +29,7 @@ from structpe.encodings import (
 from structpe.errors import EncodingError
 from structpe.positions.build import build_encoding
 from structpe.structure import Structure, path
+from tests.examples import examples
 from tests.strategies import structures, trees
 
 # r(a(c, d(g, h), e), b)
@@ -55,7 +56,7 @@ def test_one_tree_by_hand() -> None:
     assert SiblingDistance().one(TREE).pairs()[7].tolist() == [NONE, -1, *[NONE] * 5, 0]
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(tree=trees(units=False))
 def test_ancestors_are_on_the_way_up(tree: Structure) -> None:
     pairs = AncestorDistance().one(tree).pairs()
@@ -66,7 +67,7 @@ def test_ancestors_are_on_the_way_up(tree: Structure) -> None:
             assert pairs[i, j] == expected
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(tree=trees(units=False))
 def test_siblings_are_counted_in_reading_order(tree: Structure) -> None:
     pairs = SiblingDistance().one(tree).pairs()
@@ -104,7 +105,7 @@ def test_on_a_path_ancestors_are_those_before() -> None:
 # --- page rank ---
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(structure=structures())
 def test_page_rank_is_where_a_restarting_walk_is(structure: Structure) -> None:
     """Its series: a walk of k steps, then a restart, c (1 - c)^k."""

@@ -71,7 +71,7 @@ def test_every_row_of_texts_has_a_configuration(corpus: str, base: str, layers: 
         train = [config.data.train] if isinstance(config.data.train, str) else config.data.train
         assert all(file.startswith("corpora") for file in train)
         assert not {config.data.dev, config.data.test} & set(train)
-        check_optimiser(config.training)
+        check_optimiser(config.training.optimiser)
         assert config.model.width == whole["model"]["width"]
         fewest = {f"{side}_layers": min(getattr(config.model, f"{side}_layers"), layers) for side in SIDES}
         shape = replace(config.model, **fewest)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
@@ -18,6 +18,7 @@ from structpe.nn.seq2seq import EncoderDecoder, TransformerConfig
 from structpe.nn.steps import StepLayer
 from structpe.positions import Dims, PositionModel, build
 from structpe.structure import path
+from tests.examples import examples
 from tests.positions.cases import CAUSAL, DIMS, made, of_two_layers
 from tests.representatives import few
 
@@ -211,7 +212,7 @@ def replaced(seed: int) -> Step:
 STEPS = st.one_of(st.integers(1, 40).map(appended), st.integers(0, 99).map(selected), st.integers(0, 99).map(replaced))
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(steps=st.lists(STEPS, max_size=8), gradients=st.booleans())
 def test_a_cache_holds_what_was_appended_and_chosen(steps: list[Step], gradients: bool) -> None:
     cache, kept = KVCache(), torch.zeros(3, 2, 0, 3)
