@@ -531,7 +531,7 @@ def test_options_that_make_no_sense_are_refused(options: dict[str, Any], message
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"heads": 0}, "heads is 0; it must be 1 or more, or attention null for none"),
+        ({"heads": 0}, "heads is 0; it must be 1 or more"),
         ({"dropout": 1.0}, "dropout is 1.0; it must be 0 or more and below 1"),
         ({"feature_map": "relu"}, "feature_map is 'relu'; it must be one of none, elu, random"),
     ],

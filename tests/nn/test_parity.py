@@ -93,7 +93,7 @@ def test_models_of_text(case: str) -> None:
 def test_models_of_graphs(case: str) -> None:
     position, options = GRAPHS[case]
     before = BEFORE if options.get("attention", True) and options.get("message_passing", "gine") else {}
-    small = {"width": 8, "layers": 2, "attention": AttentionConfig(2), "feedforward": 12}
+    small: dict[str, Any] = {"width": 8, "layers": 2, "attention": AttentionConfig(2), "feedforward": 12}
     config = GraphModelConfig(**small | before | options)
     model = GraphModel(config, build(position, config.dims), Categories((4, 4)), Categories((3,)), 2)
     saved = Saved(f"graph/{case}", model)
