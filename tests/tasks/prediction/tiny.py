@@ -88,15 +88,11 @@ def single(folder: Path, **changed: Any) -> PredictionConfig:
 
 
 def that_act(given: dict[str, Any]) -> dict[str, Any]:
-    """The same without what cannot act: a batch of one whole graph, other ways to sample."""
-    training, sampling = dict(given["training"]), dict(given.get("sampling", {}))
-    kind = sampling.get("kind", "full")
-    if given["data"]["name"] == "minesweeper" and kind == "full":
+    """The same without what cannot act: a batch of one whole graph."""
+    training = dict(given["training"])
+    if given["data"]["name"] == "minesweeper" and not given.get("sampling"):
         training.pop("batch_size", None)
-    for name, needed in {"fanouts": "neighbours", "parts": "partition"}.items():
-        if needed != kind:
-            sampling.pop(name, None)
-    return {**given, "training": training, "sampling": sampling}
+    return {**given, "training": training}
 
 
 def data_in(folder: Path) -> Path:
