@@ -136,6 +136,7 @@ def test_the_file_is_named(name: str, tmp_path: Path) -> None:
         load_ogb(tmp_path / "a.pt")
 
 
+@pytest.mark.slow
 def test_memory(tmp_path: Path) -> None:
     """The seven bytes that took 2.3 GB; 1 GiB of addresses is room for all that is imported."""
     file = tmp_path / "split.pkl"
