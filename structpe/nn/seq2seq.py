@@ -18,7 +18,7 @@ from structpe.errors import ConfigError
 from structpe.nn.convolutions import Asked, chosen
 from structpe.nn.copying import Copy, mix
 from structpe.nn.decoder import Decoder, DecoderState, check_causal
-from structpe.nn.layer import StackConfig
+from structpe.nn.layer import AttentionConfig, StackConfig
 from structpe.nn.stack import Stack
 from structpe.plain.options import HEADS, LAYERS, WIDTH, Inert, bounded, few_parameters, refuse_inert
 from structpe.positions import Dims, PositionModel, Positions
@@ -106,6 +106,11 @@ class TransformerConfig:
             width=self.width,
             layers=self.encoder_layers if encodes else self.decoder_layers,
             heads=self.heads,
+            attention=AttentionConfig(
+                dropout=self.dropout if self.attention_dropout is None else self.attention_dropout,
+                kernel=self.kernel,
+                feature_map=self.feature_map if encodes else "none",
+            ),
             message_passing=self.message_passing if encodes else None,
             message_activation=self.message_activation if encodes else "auto",
             feedforward=self.feedforward,
@@ -113,11 +118,8 @@ class TransformerConfig:
             norm=self.norm if encodes else "layer",
             norm_first=self.norm_first,
             dropout=self.dropout,
-            attention_dropout=self.dropout if self.attention_dropout is None else self.attention_dropout,
             input_dropout=self.dropout if self.input_dropout is None else self.input_dropout,
             virtual_node=self.virtual_node and encodes,
-            kernel=self.kernel,
-            feature_map=self.feature_map if encodes else "none",
         )
 
     def dims(self, side: str) -> Dims:
@@ -156,6 +158,8 @@ class EncoderDecoder(nn.Module):
         check_causal(decoder_position)
         encoder, decoder = config.stack("encoder"), config.stack("decoder")
         if encoder.of_own_attention(encoder_position) and (own := decoder.of_own_attention(decoder_position)):
+            names = {"attention.dropout": "attention_dropout", "attention.kernel": "kernel"}
+            own = [Inert(tuple(names.get(name, name) for name in rule.fields), rule.why) for rule in own]
             refuse_inert(config, "model.", own)
         self.encoder = Stack(encoder.beside(encoder_position), encoder_position, Categories((edge_types,)))
         self.decoder = Decoder(decoder.beside(decoder_position), decoder_position)

@@ -80,7 +80,7 @@ OPTION = 1 << 24
 """Any integer option of an encoding or a position model, except seeds."""
 
 
-def bounded(config: Any, where: str = "", **most: int) -> None:
+def bounded(config: Any, where: str = "", **most: float) -> None:
     """Check the largest values of a configuration.
 
     Args:
@@ -171,7 +171,9 @@ class Builder:
             hints = {_dotted(path, name): each for name, each in get_type_hints(hint).items()}
             for key in data:
                 if _dotted(path, key) not in hints:
-                    raise self.error(unknown("key", _dotted(path, key), list(hints)))
+                    groups = [(at, each) for at in hints for each in _members(hints[at]) if is_dataclass(each)]
+                    inside = [_dotted(at, each.name) for at, group in groups for each in fields(group)]
+                    raise self.error(unknown("key", _dotted(path, key), list(hints), inside))
             for field in fields(hint) if complete else ():
                 if field.name not in data and field.default is MISSING and field.default_factory is MISSING:
                     key = _dotted(path, field.name)
@@ -486,8 +488,8 @@ class Inert:
     A configuration lists its own as the class attribute ``inert``; those of its bases hold too.
 
     Args:
-        fields: their names.
-        why: the condition in words, such as ``attention is false``.
+        fields: their names; ``attention.kernel`` is a field of the group ``attention``.
+        why: the condition in words, such as ``attention is null``.
         when: whether it holds for a configuration.
     """
 
@@ -526,7 +528,9 @@ def refuse_inert(config: Any, prefix: str = "", also: Iterable[Inert] = ()) -> N
     defaults = {each.name: _default(each) for each in fields(config)}
     for rule in rules:
         for name in rule.fields:
-            if (value := getattr(config, name)) != defaults[name] and rule.when(config):
+            first, *rest = name.split(".")
+            value, default = (reduce(getattr, rest, each) for each in (getattr(config, first), defaults[first]))
+            if value != default and rule.when(config):
                 wrong = f"{prefix}{name} is {value!r}, which has no effect, as {rule.why}"
                 raise ConfigError(f"{wrong}; leave {prefix}{name} out, or change that")
 

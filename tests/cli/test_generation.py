@@ -21,7 +21,7 @@ CONFIG = """
 data: {train: %(sample)s/dev.txt, dev: %(sample)s/test.txt}
 prepare: {vocabulary: 300}
 model: {width: 16, heads: 2, encoder_layers: 1, decoder_layers: 1, feedforward: 16}
-training: {steps: 2, validate_every: 2, checkpoint_every: 2, batch_size: 4, accelerator: cpu}
+training: {steps: 2, batch_size: 4, checkpoint_every: 2, validation: {every: 2}, hardware: {accelerator: cpu}}
 search: {beam: 1, longest: 4}
 """
 FILE = SAMPLE / "test.txt"

@@ -11,9 +11,17 @@ from structpe.errors import ConfigError
 from structpe.nn.graph_model import GraphModelConfig
 from structpe.plain.options import OPTION, Inert, bounded, refuse_inert
 from structpe.tasks import config as configurations
-from structpe.tasks.training.config import TrainingConfig
+from structpe.tasks.training.config import OptimiserConfig, TrainingConfig, ValidationConfig
 
-__all__ = ["BenchmarkConfig", "PredictionConfig", "PredictionTraining", "SamplingConfig", "load_config"]
+__all__ = [
+    "BenchmarkConfig",
+    "PredictionConfig",
+    "PredictionOptimiser",
+    "PredictionTraining",
+    "PredictionValidation",
+    "SamplingConfig",
+    "load_config",
+]
 
 
 @dataclass(frozen=True)
@@ -81,28 +89,36 @@ class SamplingConfig:
 
 
 @dataclass(frozen=True)
-class PredictionTraining(TrainingConfig):
-    """The training of a model of graphs, as in :class:`TrainingConfig`, with defaults for benchmarks.
+class PredictionOptimiser(OptimiserConfig):
+    """An optimiser, as in :class:`OptimiserConfig`, with defaults for benchmarks."""
 
-    The best model has the best official metric on the validation split.
-
-    Several ``devices`` share each batch. The result is that of one device, with two exceptions: dropout draws other
-    numbers, and batch normalisation (``model.norm: batch``, or in a position model such as ``rwse``) normalises over
-    the part of the batch on a device.
-    """
-
-    steps: int = 10_000
-    batch_size: int = 32
     learning_rate: float = 1e-3
     warmup: int = 100
     schedule: Literal["inverse-sqrt", "cosine", "constant"] = "cosine"
     weight_decay: float = 1e-5
-    smoothing: float = 0.0
+
+
+@dataclass(frozen=True)
+class PredictionValidation(ValidationConfig):
+    """Validations, as in :class:`ValidationConfig`; the best model has the best official metric."""
+
     metric: str = "official"
     patience: int = 0
-    accelerator: Literal["auto", "cpu", "gpu"] = "auto"
 
-    inert: ClassVar[tuple[Inert, ...]] = (Inert(("smoothing",), "no loss of a prediction has label smoothing"),)
+
+@dataclass(frozen=True)
+class PredictionTraining(TrainingConfig):
+    """The training of a model of graphs, as in :class:`TrainingConfig`, with defaults for benchmarks.
+
+    Several ``hardware.devices`` share each batch. The result is that of one device, with two exceptions: dropout draws
+    other numbers, and batch normalisation (``model.norm: batch``, or in a position model such as ``rwse``) normalises
+    over the part of the batch on a device.
+    """
+
+    steps: int = 10_000
+    batch_size: int = 32
+    optimiser: PredictionOptimiser = field(default_factory=PredictionOptimiser)
+    validation: PredictionValidation = field(default_factory=PredictionValidation)
 
 
 @dataclass(frozen=True)

@@ -144,9 +144,9 @@ def _attends_to_all(model: GraphModel) -> bool:
     config, position = model.config, model.position
     if not config.attention:
         return False
-    if position.own_attention or config.kernel not in ("auto", "edges", "linear"):
+    if position.own_attention or config.attention.kernel not in ("auto", "edges", "linear"):
         return True
-    return config.feature_map == "none" and not all(_lists(position, layer) for layer in range(config.layers))
+    return config.attention.feature_map == "none" and not all(_lists(position, layer) for layer in range(config.layers))
 
 
 def _lists(position: PositionModel, layer: int) -> bool:
@@ -176,6 +176,6 @@ def check_pairs(config: PredictionConfig, benchmark: Benchmark, model: GraphMode
         return
     raise benchmark.error(
         f"the graph has {n} nodes, and {who} at all pairs of nodes, of {MOST} nodes at most. Set sampling.kind to "
-        f"partition; or make attention linear (model.feature_map: elu), let a position model list the pairs that "
-        f"attend (exphormer, dwivedi-neighbours), or leave attention out (model.attention: false)"
+        f"partition; or make attention linear (model.attention.feature_map: elu), let a position model list the pairs "
+        f"that attend (exphormer, dwivedi-neighbours), or leave attention out (model.attention: null)"
     )

@@ -207,8 +207,8 @@ class GraphExamples(ExampleSource, name="graph"):
     @staticmethod
     def data(config: PredictionConfig, benchmark: Benchmark, split: Split, model: GraphModel, folder: Path) -> Data:
         _check_whole(config, benchmark, "whole graphs are, some of them in each step")
-        encodings = encode(benchmark.graphs, model.position.encodings, folder, config.training.jobs)
-        collate = Structures(model.grouping, device_of(config.training).type)
+        encodings = encode(benchmark.graphs, model.position.encodings, folder, config.training.hardware.jobs)
+        collate = Structures(model.grouping, device_of(config.training.hardware).type)
         targets = np.asarray(benchmark.targets)
         train, valid, test = (
             [Example.of(benchmark.graphs[i], encodings.of(i), targets[i]) for i in part.tolist()] for part in split
@@ -231,7 +231,7 @@ class NodeExamples(ExampleSource, name="node"):
         kind, by_parts = config.sampling.kind, config.sampling.kind == "partition" and quadratic(model)
         encodings, scored = model.position.encodings, Structures(model.grouping)
         asked = [e for e in encodings if e.arity == 1 or not by_parts]
-        computed = encode(benchmark.graphs, asked, folder, config.training.jobs)
+        computed = encode(benchmark.graphs, asked, folder, config.training.hardware.jobs)
         whole = Example.of(benchmark.graphs[0], computed.of(0), benchmark.targets)
         valid, test = (_whole(whole, part) for part in (split.valid, split.test))
         if kind == "full":
@@ -272,7 +272,7 @@ class PairExamples(ExampleSource, name="pair"):
     def data(config: PredictionConfig, benchmark: Benchmark, split: Split, model: GraphModel, folder: Path) -> Data:
         _check_whole(config, benchmark, "pairs of nodes are, some of them in each step")
         check_pairs(config, benchmark, model)
-        computed = encode(benchmark.graphs, model.position.encodings, folder, config.training.jobs)
+        computed = encode(benchmark.graphs, model.position.encodings, folder, config.training.hardware.jobs)
         triples = np.asarray(benchmark.targets)
         batch = collate([Example.of(benchmark.graphs[0], computed.of(0))], model.grouping)
         train, valid, test = (part.tolist() for part in split)
@@ -311,7 +311,7 @@ class Queries(Collate):
     def size(self, example: int) -> int:
         return 2 * len(self.batch.graph)
 
-    def owners(self, batch: Batch) -> Int[Tensor, "c"]:
+    def owners(self, batch: Batch) -> Int[Tensor, " c"]:
         assert batch.queries is not None
         return torch.arange(len(batch.queries)) // 2
 

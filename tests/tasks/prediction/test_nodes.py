@@ -30,7 +30,7 @@ from structpe.tasks.training.batches import Batches, BatchPlan
 from tests.representatives import only
 from tests.tasks.prediction.tiny import MODEL, TRAINING, data_in, single, that_act
 
-CLASSIC = {"width": 8, "layers": 2, "attention": False, "feedforward": 0, "norm": "none"}
+CLASSIC = {"width": 8, "layers": 2, "attention": None, "feedforward": 0, "norm": "none"}
 WALK = {"name": "rwse", "encoding": {"name": "random-walk", "steps": 4}}
 
 
@@ -180,7 +180,8 @@ def test_encodings_of_nodes_are_of_the_whole_graph_and_those_of_pairs_of_the_sam
 
 def test_the_whole_graph_is_scored_unless_all_pairs_were_learned_in_parts(tmp_path: Path) -> None:
     made = benchmark()
-    linear = config({**MODEL, "feature_map": "elu"}, WALK, kind="partition", parts=6, batch_size=2)
+    linear = {**MODEL, "heads": 2, "attention": {"feature_map": "elu"}}
+    linear = config(linear, WALK, kind="partition", parts=6, batch_size=2)
     dense = config(MODEL, WALK, kind="partition", parts=6, batch_size=2)
     for part, expected in (("valid", made.splits[0].valid), ("test", made.splits[0].test)):
         (whole,) = vars(data_of(linear, made, tmp_path))[part]
@@ -205,12 +206,12 @@ def test_what_looks_at_all_pairs() -> None:
     assert looks(MODEL, WALK)
     assert looks(MODEL, "graformer")
     assert looks(MODEL, "grit")
-    assert looks({**MODEL, "kernel": "dense"}, "exphormer")
-    assert looks({**MODEL, "attention": False}, "graphormer")
+    assert looks({**MODEL, "attention": {"kernel": "dense"}}, "exphormer")
+    assert looks({**MODEL, "attention": None}, "graphormer")
     assert not looks(MODEL, "exphormer")
     assert not looks(MODEL, [WALK, "dwivedi-neighbours"])
-    assert not looks({**MODEL, "feature_map": "random"}, WALK)
-    assert not looks({**MODEL, "attention": False}, WALK)
+    assert not looks({**MODEL, "attention": {"feature_map": "random"}}, WALK)
+    assert not looks({**MODEL, "attention": None}, WALK)
 
 
 def test_models_that_ask_for_listed_pairs_let_no_others_attend() -> None:
@@ -240,7 +241,7 @@ def test_too_many_pairs_are_refused_before_anything_is_computed(
         with pytest.raises(ConfigError, match=remedy):
             data_of(config(MODEL, kind=kind), made, tmp_path)
     with pytest.raises(ConfigError, match="an encoding of the position model looks at all pairs"):
-        data_of(config({**MODEL, "attention": False}, "graphormer"), made, tmp_path)
+        data_of(config({**MODEL, "attention": None}, "graphormer"), made, tmp_path)
     with pytest.raises(
         ConfigError, match=r"6 of 6 parts are some 60 nodes.*raise sampling.parts, or lower training.bat"
     ):
@@ -283,7 +284,8 @@ PARTS = {"kind": "partition", "parts": 8}
 )
 def test_a_run_that_was_killed_ends_as_if_it_had_not(sampling: dict[str, Any], tmp_path: Path) -> None:
     data = {"name": "minesweeper", "folder": str(data_in(tmp_path))}
-    given = {"data": data, "split": 0, "sampling": sampling, "model": {"message_passing": "sage", "feature_map": "elu"}}
+    given = {"data": data, "split": 0, "sampling": sampling}
+    given["model"] = {"message_passing": "sage", "attention": {"feature_map": "elu"}}
     through = train(single(tmp_path, **given, out=str(tmp_path / "one")))
     half = single(tmp_path, **given, out=str(tmp_path / "two"))
     with pytest.MonkeyPatch.context() as patch:
