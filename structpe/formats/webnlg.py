@@ -128,8 +128,8 @@ def webnlg_text(item: Item) -> str:
     numbered. The reader identifies entities by their labels.
 
     Raises:
-        WriteError: two nodes have the same label, a node has no edge, a part of a fact is empty, has white space at an
-            end or contains ``|`` between spaces, or XML forbids a character.
+        WriteError: the edges are undirected, two nodes have the same label, a node has no edge, a part of a fact is
+            empty, has white space at an end or contains ``|`` between spaces, or XML forbids a character.
     """
     structure = item.structure
     said = {name: str(item.metadata[name]) for name in NAMES if isinstance(item.metadata.get(name), str)}

@@ -182,7 +182,7 @@ class TrainingConfig:
         _within(self, "training.", batch_size=(1, BATCH), accumulate=(1, BATCH))
         for name, hint in get_type_hints(type(self)).items():
             # A group of another task would have other defaults, which nobody would notice.
-            if is_dataclass(hint) and not isinstance(given := getattr(self, name), hint):
+            if isinstance(hint, type) and is_dataclass(hint) and not isinstance(given := getattr(self, name), hint):
                 raise ConfigError(f"training.{name} is a {type(given).__name__}; give a {hint.__name__}")
         if self.hardware.shards:
             for key, given, only in (

@@ -22,7 +22,7 @@ TRAINING = {
     "logs": {"every": 2},
     "hardware": {"accelerator": "cpu"},
 }
-MODEL = {"width": 16, "layers": 2, "attention": {"heads": 2}, "feedforward": 16, "dropout": 0.1}
+MODEL = {"width": 16, "layers": 2, "heads": 2, "feedforward": 16, "dropout": 0.1}
 CLASSIC = {**MODEL, "attention": None, "message_passing": "gcn"}
 RWSE = {"name": "rwse", "encoding": {"name": "random-walk", "steps": 6, "undirected": True}}
 
