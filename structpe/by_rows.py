@@ -149,9 +149,7 @@ def _by_block(
     ]
     own = [False] * len(made)  # whether a sum is in memory of its own
     for block in job.blocks:
-        parts = [
-            x.detach().requires_grad_(wanted) for x, wanted in zip(job.parts(tensors, block), needed, strict=True)
-        ]
+        parts = [x.detach().requires_grad_(wanted) for x, wanted in zip(job.parts(tensors, block), needed, strict=True)]
         with torch.enable_grad():
             results = job.compute(block, *parts)
         given = [None if g is None or at is None else _rows(g, block[at]) for g, at in zip(grads, job.out, strict=True)]

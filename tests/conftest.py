@@ -11,6 +11,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -30,6 +31,11 @@ if (_found := importlib.util.find_spec("datasets")) is not None and _found.origi
 
 register()
 torch.set_num_threads(1)
+
+# A seed is also kept for GPUs, with the trace of who set it, which takes longer than many a test.
+if not torch.accelerator.is_available():
+    for _module in (torch.cuda, torch.mtia, torch.xpu):
+        _module.traceback = SimpleNamespace(format_stack=list)
 
 # Under nohup SIGHUP is ignored, also by each process that is started, and tests of it would see nothing. A function
 # that does nothing serves this process as well, and those that it starts hear the signal. It is one of the standard

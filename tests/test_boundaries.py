@@ -26,7 +26,7 @@ from structpe.errors import EncodingError, PositionError, StructPEError, Structu
 from structpe.formats import as_text
 from structpe.nn.graph_model import GraphModel, GraphModelConfig
 from structpe.nn.language_model import LanguageModel
-from structpe.nn.layer import AttentionConfig, StackConfig
+from structpe.nn.layer import StackConfig
 from structpe.nn.seq2seq import EncoderDecoder, TransformerConfig
 from structpe.nn.stack import Stack
 from structpe.positions import Dims, build
@@ -109,7 +109,7 @@ OF_MODELS: dict[str, Callable[[Any], Any]] = {
         TransformerConfig(width=8, heads=2, encoder_layers=1, decoder_layers=1, feedforward=8), 5, given, given
     ),
     "GraphModel": lambda given: GraphModel(
-        GraphModelConfig(width=8, attention=AttentionConfig(heads=2), layers=1, feedforward=8, message_passing=None),
+        GraphModelConfig(width=8, heads=2, layers=1, feedforward=8, message_passing=None),
         given,
         None,
         None,

@@ -94,6 +94,8 @@ def rows(cls: type, prefix: str, skip: Sequence[str] = (), known: type | None = 
             (each for each in (hint, *get_args(hint)) if is_dataclass(each) and each is field.default_factory), None
         )
         if hint is not group and (field.name not in theirs or default(field) != default(theirs[field.name])):
+            if field.name not in meanings:
+                raise SystemExit(f"{cls.__name__}: add a line for {field.name!r} to Args in its docstring")
             meaning = " ".join(meanings[field.name].split()).replace("``", "`")
             cells = [f"`{prefix}{field.name}`", values(hint), default(field), meaning]
             yield f"| {' | '.join(cells)} |"

@@ -150,7 +150,7 @@ TRAINING = {
     "logs": {"every": 1},
     "hardware": {"accelerator": "cpu"},
 }
-MODEL = {"width": 8, "layers": 1, "attention": {"heads": 2}, "feedforward": 16}
+MODEL = {"width": 8, "layers": 1, "heads": 2, "feedforward": 16}
 
 
 def _molecules(folder: Path) -> None:

@@ -41,7 +41,7 @@ from structpe.data.features import Categories
 from structpe.datasets.molecules import ATOMS, BONDS, _molecules
 from structpe.formats.smiles import ATOM_CATEGORIES, BOND_CATEGORIES, molecule
 from structpe.nn.graph_model import GraphModel, GraphModelConfig
-from structpe.nn.layer import AttentionConfig, Layer
+from structpe.nn.layer import Layer
 from structpe.positions import build
 from structpe.structure import Structure
 
@@ -149,7 +149,7 @@ class Case:
     def models(self, position: Any = ()) -> tuple[GraphModel, Peer]:
         """Ours and theirs, of the same weights."""
         torch.manual_seed(0)
-        config = GraphModelConfig(WIDTH, LAYERS, AttentionConfig(HEADS), feedforward=2 * WIDTH)
+        config = GraphModelConfig(WIDTH, LAYERS, HEADS, feedforward=2 * WIDTH)
         own = GraphModel(config, build(position, config.dims), Categories(self.nodes), Categories(self.edges), 1)
         peer = Peer(self.nodes, self.edges)
         equal(own, peer)

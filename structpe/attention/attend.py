@@ -294,7 +294,10 @@ def kernel(
     devices: str = "",
     probed: str = "",
 ) -> Callable[[Compute], Compute]:
-    """Register a function as a kernel; see :class:`Kernel`. Fields and devices are separated by spaces."""
+    """Register a function as a kernel; see :class:`Kernel`, and :mod:`structpe.attention` for what it must compute.
+
+    Fields and devices are separated by spaces.
+    """
 
     def enter(compute: Compute) -> Compute:
         fields = frozenset(supports.split()), compute, cost, frozenset(needs.split())

@@ -17,7 +17,7 @@ import pickletools
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -113,6 +113,8 @@ class Empty(Function):
 class Container(Function):
     """Stand-in for anything: it keeps what it is given."""
 
+    parts: list[Any]
+
     def __new__(cls, *parts: object) -> Container:
         """Keep the arguments."""
         made = super().__new__(cls)
@@ -150,6 +152,11 @@ class Unpickler(pickle._Unpickler):
         files: kind of the files, for errors.
         encoding: encoding of strings written by Python 2.
     """
+
+    dispatch: ClassVar[dict[int, Callable[[Any], None]]]
+    stack: list[Any]
+    append: Callable[[Any], None]
+    pop_mark: Callable[[], list[Any]]
 
     def __init__(
         self, content: bytes, stands_for: Mapping[tuple[str, str], type], files: str, encoding: str = "ASCII"
@@ -241,7 +248,7 @@ def _counted(load: Callable[[Any], None]) -> Callable[[Unpickler], None]:
 
 
 OPERATIONS = {ord(each.code) for each in pickletools.opcodes if each.proto < 5 and each.name not in UNNEEDED}
-LOADS = pickle._Unpickler.dispatch
+LOADS: Mapping[int, Callable[[Any], None]] = pickle._Unpickler.dispatch
 Unpickler.dispatch = {
     **{code: load if code in OPERATIONS else Unpickler._refuse for code, load in LOADS.items()},
     **{code: _counted(LOADS[code]) for code in (*pickle.REDUCE, *pickle.NEWOBJ, *pickle.BUILD)},

@@ -9,8 +9,6 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import breadth_first_order
 
 from structpe.encodings.base import Column, Encoding, check_matrices, check_sizes
 from structpe.encodings.bfs import Adjacent, levels
@@ -101,6 +99,9 @@ def steps_from_roots(encoding: Encoding, graphs: Graphs, structures: Sequence[St
 
 def _search(graphs: Graphs) -> Ids:
     """One breadth-first search of all structures, from a node above all roots."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import breadth_first_order
+
     top = int(graphs.start[-1])
     above = np.stack([np.full(len(graphs.roots), top), graphs.start[:-1] + graphs.roots], axis=1)
     ends = np.concatenate([graphs.edges, above])

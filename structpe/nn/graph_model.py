@@ -99,7 +99,7 @@ class GraphModel(nn.Module):
         self.dropout = Dropout(config.head_dropout if self.readout.head else 0.0)
         self.head = _head(config, outputs) if self.readout.head else nn.Identity()
 
-    def start_at(self, predicted: Float[Tensor, "o"]) -> None:
+    def start_at(self, predicted: Float[Tensor, " o"]) -> None:
         """Set the bias of the last linear map to these numbers, which are then predicted before training.
 
         Without it, reaching numbers of another scale, such as energies, would take thousands of steps.

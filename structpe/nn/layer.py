@@ -345,7 +345,6 @@ class AttentionConfig:
     """The attention of a layer.
 
     Args:
-        heads: number of heads.
         dropout: of attention weights, also those of a position model's own attention (``grit``, ...), if it has any:
             the gates of ``lspe`` are none.
         kernel: attention kernel, or auto.
@@ -356,17 +355,15 @@ class AttentionConfig:
             first, just as the residual blocks of Goyal et al. 2017 begin at the identity.
 
     Raises:
-        ConfigError: the number of heads or the probability is out of range, or the feature map is unknown.
+        ConfigError: the probability is out of range, or the feature map is unknown.
     """
 
-    heads: int = 4
     dropout: float = 0.0
     kernel: str = "auto"
     feature_map: Literal["none", "elu", "random"] = "none"
     zero_init: bool = False
 
     def __post_init__(self) -> None:
-        bounded(self, "attention.", heads=(1, HEADS))
         check_shares(self, "attention.", "dropout")
         if self.feature_map not in (known := ("none", "elu", "random")):
             wrong = f"attention.feature_map is {self.feature_map!r}"
@@ -384,7 +381,8 @@ class StackConfig:
     Args:
         width: d, of the hidden vectors.
         layers: number of layers; 0 predicts from the features alone, as embeddings of knowledge graphs do.
-        attention: of each unit to all units of its structure, with ``heads`` and other options; null for none.
+        heads: number of heads of attention.
+        attention: options of the attention of each unit to all units of its structure; null for none.
         message_passing: convolution along the edges, a name of ``CONVOLUTIONS`` such as gcn or gine, or the path of one
             of PyTorch Geometric, with options as ``{name: torch_geometric.nn.SAGEConv, aggr: max}``; null for none.
         message_activation: after the convolution: ``relu``, ``gelu``, ``none`` or ``auto``, which is ``none`` where
@@ -413,6 +411,7 @@ class StackConfig:
 
     width: int = 64
     layers: int = 4
+    heads: int = 4
     attention: AttentionConfig | None = field(default_factory=AttentionConfig)
     message_passing: Asked | None = "gine"
     message_activation: Literal["auto", "relu", "gelu", "none"] = "auto"
@@ -427,7 +426,7 @@ class StackConfig:
 
     inert: ClassVar[tuple[Inert, ...]] = (
         Inert(_OF_LAYERS, "layers is 0", lambda c: not c.layers),
-        Inert(("norm_first",), "attention is null", lambda c: c.attention is None),
+        Inert(("heads", "norm_first"), "attention is null", lambda c: c.attention is None),
         Inert(("message_activation",), "message_passing is null", lambda c: c.message_passing is None),
         Inert(("activation",), "no part of the model has one that is not its own", lambda c: not c.activates),
     )
@@ -435,7 +434,7 @@ class StackConfig:
     def __post_init__(self) -> None:
         if self.feedforward < 0:
             raise ConfigError(f"feedforward is {self.feedforward}; give a width, or 0 for no feed-forward parts")
-        bounded(self, width=(1, WIDTH), layers=(0, LAYERS), feedforward=(0, 4 * WIDTH))
+        bounded(self, width=(1, WIDTH), layers=(0, LAYERS), heads=(1, HEADS), feedforward=(0, 4 * WIDTH))
         few_parameters(self.width, self.feedforward, self.layers)
         check_shares(self, "", "dropout", "input_dropout")
         if not self.layers and (self.attention or self.message_passing or self.virtual_node):
@@ -511,17 +510,20 @@ class StackConfig:
         if self.attention is None:
             return self
         names = {name for rule in self.of_own_attention(position) for name in rule.fields}
-        defaults = {each.name: each.default for each in fields(AttentionConfig) if each.name in names}
-        return replace(self, attention=replace(self.attention, **defaults))
+        defaults: dict[str, Any] = {
+            each.name: each.default for each in fields(AttentionConfig) if f"attention.{each.name}" in names
+        }
+        heads = StackConfig.heads if "heads" in names else self.heads
+        return replace(self, heads=heads, attention=replace(self.attention, **defaults))
 
     def of_own_attention(self, position: PositionModel) -> list[Inert]:
-        """The options of attention without effect if this position model has its own in all layers."""
+        """The options without effect if this position model has its own in all layers."""
         if not self.attention or not self.layers or not all(map(position.replaces, range(self.layers))):
             return []
         blocks = [each for each in position.modules() if isinstance(each, Block)]
-        rules = [Inert(("kernel",), _OWN)]
+        rules = [Inert(("attention.kernel",), _OWN)]
         if not any(block.drops for block in blocks):
-            rules.append(Inert(("dropout",), "the position model's own attention has no weights to drop"))
+            rules.append(Inert(("attention.dropout",), "the position model's own attention has no weights to drop"))
         if not any(block.heads for block in blocks):
             rules.append(Inert(("heads",), "the position model's own attention has none"))
         return rules
@@ -539,14 +541,15 @@ class StackConfig:
         A stack raises an error for options that its position model's own attention does not use; :meth:`beside` resets
         them.
         """
-        given = {"width": dims.width, "layers": dims.layers, "feedforward": feedforward}
-        given |= {"attention": AttentionConfig(dims.heads, dropout), "dropout": dropout, "input_dropout": dropout}
-        return cls(**{**given, "norm": "layer", "norm_first": True, "message_passing": None} | options)
+        given: dict[str, Any] = {"width": dims.width, "layers": dims.layers, "heads": dims.heads}
+        given |= {"feedforward": feedforward, "norm": "layer", "norm_first": True, "message_passing": None}
+        given |= {"attention": AttentionConfig(dropout), "dropout": dropout, "input_dropout": dropout}
+        return cls(**given | options)
 
     @property
     def dims(self) -> Dims:
         """Sizes, for a position model; without attention there is one head."""
-        return Dims(self.width, self.attention.heads if self.attention else 1, max(1, self.layers))
+        return Dims(self.width, self.heads if self.attention else 1, max(1, self.layers))
 
     @property
     def reads_edges(self) -> bool:

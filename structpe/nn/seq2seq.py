@@ -100,8 +100,8 @@ class TransformerConfig:
         return StackConfig(
             width=self.width,
             layers=self.encoder_layers if encodes else self.decoder_layers,
+            heads=self.heads,
             attention=AttentionConfig(
-                heads=self.heads,
                 dropout=self.dropout if self.attention_dropout is None else self.attention_dropout,
                 kernel=self.kernel,
                 feature_map=self.feature_map if encodes else "none",
@@ -153,7 +153,7 @@ class EncoderDecoder(nn.Module):
         check_causal(decoder_position)
         encoder, decoder = config.stack("encoder"), config.stack("decoder")
         if encoder.of_own_attention(encoder_position) and (own := decoder.of_own_attention(decoder_position)):
-            names = {"dropout": "attention_dropout"}  # others are those of AttentionConfig
+            names = {"attention.dropout": "attention_dropout", "attention.kernel": "kernel"}
             own = [Inert(tuple(names.get(name, name) for name in rule.fields), rule.why) for rule in own]
             refuse_inert(config, "model.", own)
         self.encoder = Stack(encoder.beside(encoder_position), encoder_position, Categories((edge_types,)))

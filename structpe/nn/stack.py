@@ -88,7 +88,7 @@ class Stack(nn.Module):
             wrong = "the position model acts on attention only, and this model has none"
             raise ConfigError(f"{wrong}; choose one that acts on the input, or give the model attention")
         if own := config.of_own_attention(position):
-            refuse_inert(config.attention, "attention.", own)
+            refuse_inert(config, also=own)
         self.config, self.position = config, position
         self.edges = FeatureEmbedding(edges, config.width) if config.reads_edges else None
         self.reverse = nn.Parameter(torch.zeros(config.width)) if directed and config.reads_edges else None

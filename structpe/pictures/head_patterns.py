@@ -150,7 +150,7 @@ def of_encoder(structure: Structure, position: PositionModel, seed: int = 0) -> 
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         config = StackConfig(
-            *(dims.width, dims.layers, AttentionConfig(dims.heads, kernel="dense")),
+            *(dims.width, dims.layers, dims.heads, AttentionConfig(kernel="dense")),
             message_passing=None,
             feedforward=2 * dims.width,
             norm="layer",

@@ -506,7 +506,7 @@ class Inert:
     A configuration lists its own as the class attribute ``inert``; those of its bases hold too.
 
     Args:
-        fields: their names.
+        fields: their names; ``attention.kernel`` is a field of the group ``attention``.
         why: the condition in words, such as ``attention is null``.
         when: whether it holds for a configuration.
     """
@@ -546,7 +546,9 @@ def refuse_inert(config: Any, prefix: str = "", also: Iterable[Inert] = ()) -> N
     defaults = {each.name: _default(each) for each in fields(config)}
     for rule in rules:
         for name in rule.fields:
-            if (value := getattr(config, name)) != defaults[name] and rule.when(config):
+            first, *rest = name.split(".")
+            value, default = (reduce(getattr, rest, each) for each in (getattr(config, first), defaults[first]))
+            if value != default and rule.when(config):
                 wrong = f"{prefix}{name} is {value!r}, which has no effect, as {rule.why}"
                 raise ConfigError(f"{wrong}; leave {prefix}{name} out, or change that")
 

@@ -342,7 +342,9 @@ class FIRE(UnitModel, name="fire"):
         network = widened(self.networks[number])
         b, n, m = len(queries), queries.shape[1], keys.shape[2]
         blocks = cut(n, b * m * (2 * self.sizes["w"] + self.dims.heads + 4), keys.device)
-        (bias,) = by_rows(_interpolated, blocks, [queries], [keys, slope, stretch * self.threshold, *network.parameters()])
+        (bias,) = by_rows(
+            _interpolated, blocks, [queries], [keys, slope, stretch * self.threshold, *network.parameters()]
+        )
         return Terms(bias=(bias,))
 
 

@@ -15,7 +15,7 @@ from structpe.system.printing import escaping, on_terminal, printable
 if TYPE_CHECKING:
     from rich.progress import TaskID
 
-__all__ = ["ProgressBars", "progress_bar"]
+__all__ = ["ProgressBars", "duration", "progress_bar"]
 
 SECONDS = 10.0
 """Seconds between two lines, and before the first; shorter work prints no line."""
@@ -104,6 +104,12 @@ def _rest(done: int, total: int | None, lately: int, seconds: float) -> str:
     """The total, and an estimate of the remaining time from the items done lately, in so many seconds."""
     if not total:
         return ""
-    remaining = seconds / max(1, lately) * max(0, total - done)
-    left = f"{remaining:.0f} s" if remaining < 90 else f"{remaining / 60:.0f} min"
+    left = duration(seconds / max(1, lately) * max(0, total - done))
     return f" of {total:,}" + (f", about {left} left" if lately > 0 else "")
+
+
+def duration(seconds: float) -> str:
+    """A time as text, such as ``45 s``, ``3 min`` or ``2.5 h``."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds <= 5400 else f"{seconds / 3600:.1f} h"

@@ -129,7 +129,7 @@ SOME = (
 @TRACED
 @pytest.mark.parametrize(
     "some",
-    only(SOME, *SOME[:2]),
+    only(SOME, SOME[0]),
     ids=lambda some: "-".join(sorted(some)),
 )
 def test_traced_gradients_are_those_of_dense(some: set[str], monkeypatch: pytest.MonkeyPatch) -> None:

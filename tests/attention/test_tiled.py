@@ -196,7 +196,7 @@ def test_what_layers_share_is_gathered_once(name: str, monkeypatch: pytest.Monke
     torch.manual_seed(0)
     dims, structures = Dims(16, 2, 3), [path(("",) * 30), path(("",) * 28)]
     model = MODELS[name](dims, **({"paths": LabelPath(max_length=5, labels=("",))} if name == "graphormer" else {}))
-    config = StackConfig.transformer(dims, 16, attention=AttentionConfig(2, kernel="tiled"))
+    config = StackConfig.transformer(dims, 16, heads=2, attention=AttentionConfig(kernel="tiled"))
     stack = Stack(config, model).double()
     positions = encode(structures, model.encodings).to(torch.device("cpu"), torch.float64)
     x = torch.randn(2, 30, 16, dtype=torch.float64)

@@ -18,7 +18,6 @@ from structpe.data.features import Numbers
 from structpe.encodings import Laplacian
 from structpe.errors import ConfigError
 from structpe.nn.graph_model import GraphModel, GraphModelConfig
-from structpe.nn.layer import AttentionConfig
 from structpe.positions.build import build
 from structpe.structure import Structure
 from structpe.tasks.config import make
@@ -59,7 +58,7 @@ def graphs() -> list[Structure]:
 
 
 def fitted(precision: Any, position: Any) -> tuple[Learner, Batch]:
-    config = GraphModelConfig(width=16, attention=AttentionConfig(heads=2), layers=2, feedforward=16, norm="layer")
+    config = GraphModelConfig(width=16, heads=2, layers=2, feedforward=16, norm="layer")
     built = build(position, config.dims)
     torch.manual_seed(0)
     model = GraphModel(config, built, Numbers(3), None, 1)

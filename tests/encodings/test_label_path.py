@@ -198,6 +198,7 @@ def many_labels(nodes: int) -> Structure:
     return Structure(("x",) * nodes, edges, tuple(f"r{edge}" for edge in range(nodes - 1)))
 
 
+@pytest.mark.slow
 def test_more_sequences_than_two_bytes_number() -> None:
     pytest.importorskip("numba")
     tree = many_labels(260)

@@ -26,8 +26,8 @@ from structpe.encodings import (
     SiblingDistance,
     UndirectedDistance,
 )
+from structpe.encodings.base import as_encoding
 from structpe.errors import EncodingError
-from structpe.positions.build import build_encoding
 from structpe.structure import Structure, path
 from tests.examples import examples
 from tests.strategies import structures, trees
@@ -248,8 +248,8 @@ def test_units_of_one_node_count_their_places() -> None:
 def test_plain_data_describes_what_is_binned() -> None:
     encoding = Binned(AncestorDistance(max_distance=3), bins=8)
     data = json.loads(json.dumps({"name": encoding.name, **encoding.options()}))
-    assert build_encoding(data) == encoding == ENCODINGS["binned"](**encoding.options())
-    assert hash(build_encoding(data)) == hash(encoding)
+    assert as_encoding(data) == encoding == ENCODINGS["binned"](**encoding.options())
+    assert hash(as_encoding(data)) == hash(encoding)
     assert Binned() == Binned(UndirectedDistance())
 
 

@@ -37,7 +37,7 @@ DISTANCE = {"name": "t5", "encoding": "undirected-distance"}
 
 def graph_model(position: Any, **options: Any) -> tuple[GraphModel, PositionModel, Callable[[Batch], Tensor]]:
     """A model of graphs, and its loss."""
-    small: dict[str, Any] = {"width": 16, "layers": 1, "attention": AttentionConfig(2), "feedforward": 16}
+    small: dict[str, Any] = {"width": 16, "layers": 1, "heads": 2, "feedforward": 16}
     config = GraphModelConfig(**small | options)
     net = GraphModel(config, build(position, config.dims), Categories((20,)), None, 1).double()
     return net, net.position, lambda batch: (net(batch) - batch.target).abs().mean()
@@ -58,7 +58,7 @@ MODELS: dict[str, Callable[[], tuple[nn.Module, PositionModel, Callable[[Batch],
     "hybrid": partial(graph_model, ["rwse", DISTANCE], norm="batch"),
     "messages": partial(graph_model, [], message_passing="gcn", attention=None),
     "attention along edges": partial(graph_model, [], message_passing="gat", attention=None),
-    "linear attention": partial(graph_model, [], attention=AttentionConfig(2, feature_map="elu")),
+    "linear attention": partial(graph_model, [], heads=2, attention=AttentionConfig(feature_map="elu")),
     "states of pairs": partial(graph_model, "grit"),
     "texts": text_model,
 }

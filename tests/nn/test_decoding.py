@@ -25,8 +25,8 @@ from tests.representatives import few
 pytestmark = pytest.mark.usefixtures("coarse_paths")
 
 VOCABULARY = 7
-LINEAR = AttentionConfig(DIMS.heads, feature_map="elu")
-DENSE = AttentionConfig(DIMS.heads, kernel="dense")
+LINEAR = AttentionConfig(feature_map="elu")
+DENSE = AttentionConfig(kernel="dense")
 
 
 def language_model(position: PositionModel, **options: object) -> LanguageModel:

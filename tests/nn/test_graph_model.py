@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ from tests.representatives import only
 from tests.strategies import relabelled
 
 WIDTH, HEADS = 16, 4
-CONFIG = GraphModelConfig(WIDTH, 2, AttentionConfig(HEADS), feedforward=2 * WIDTH)
+CONFIG = GraphModelConfig(WIDTH, 2, HEADS, feedforward=2 * WIDTH)
 POSITIONS: dict[str, Any] = {
     "none": [],
     "rwse": "rwse",
@@ -196,7 +196,7 @@ def test_layers_that_are_one_linear_map_are_refused(convolution: str) -> None:
         return
     with pytest.raises(ConfigError, match=f"layers of {convolution} .* are one linear map; set message_activation to"):
         replace(CONFIG, **options)
-    attention = {"attention": AttentionConfig(HEADS)}
+    attention = {"attention": AttentionConfig()}
     for more in ({"feedforward": 8}, attention, {"message_activation": "auto"}, {"virtual_node": True}):
         assert replace(CONFIG, **options | more).layers == 2
     with pytest.raises(ConfigError, match="are one linear map"):
@@ -255,6 +255,7 @@ def test_every_map_of_the_head_has_dropout_in_training() -> None:
     ],
     ids=lambda options: ", ".join(options) or "as it is",
 )
+@torch.no_grad()
 def test_in_evaluation_a_batch_is_as_one_by_one(position: str, options: dict[str, Any]) -> None:
     net = model(POSITIONS[position], **options)
     together = answers(net, GRAPHS)
@@ -300,7 +301,7 @@ def test_small_graphs_at_once_and_large_ones_by_bucket_are_dense_attention(posit
     structures = [graph(size, seed) for seed, size in enumerate(sizes)]
     found, gradients = [], []
     for kernel in ("auto", "dense"):
-        net = model(POSITIONS[position], attention=AttentionConfig(HEADS, kernel=kernel)).double()
+        net = model(POSITIONS[position], heads=HEADS, attention=AttentionConfig(kernel=kernel)).double()
         batch = batch_of(net, structures)
         found.append(net(batch))
         gradients.append(torch.autograd.grad(found[-1].square().sum(), [*net.stack.parameters()], allow_unused=True))
@@ -486,7 +487,9 @@ def test_attention_may_begin_at_zero_and_learns_from_there(feature_map: Literal[
         config = replace(CONFIG, message_passing="gcn", norm="layer", feedforward=0, residual=False, **options)
         return GraphModel(config, build([], config.dims), *FEATURES, 2)
 
-    plain, net = (made(attention=AttentionConfig(HEADS, 0.0, "auto", feature_map, zero)) for zero in (False, True))
+    plain, net = (
+        made(heads=HEADS, attention=AttentionConfig(0.0, "auto", feature_map, zero)) for zero in (False, True)
+    )
     drawn, zeroed = dict(plain.named_parameters()), dict(net.named_parameters())
     differing = [name for name in drawn if not torch.equal(drawn[name], zeroed[name])]
     assert differing == [f"stack.layers.{layer}.attention.out.weight" for layer in range(2)], "a seed draws the rest"
@@ -502,7 +505,7 @@ def test_attention_may_begin_at_zero_and_learns_from_there(feature_map: Literal[
 def test_an_attention_of_the_position_models_own_takes_none_of_these(options: dict[str, Any]) -> None:
     (name,) = options
     with pytest.raises(ConfigError, match=f"attention.{name} is .*, which has no effect, as .* own attention; leave"):
-        model(POSITIONS["grit"], attention=AttentionConfig(HEADS, **options))
+        model(POSITIONS["grit"], heads=HEADS, attention=AttentionConfig(**options))
 
 
 def test_a_position_model_that_would_not_be_heard_is_refused() -> None:
@@ -517,6 +520,8 @@ def test_a_position_model_that_would_not_be_heard_is_refused() -> None:
     ("options", "message"),
     [
         ({"width": 0}, "width is 0; it must be 1 or more"),
+        ({"heads": 0}, "heads is 0; it must be 1 or more"),
+        ({"heads": 2, "attention": None}, "heads is 2, which has no effect, as attention is null"),
         ({"feedforward": -1}, "feedforward is -1; give a width, or 0"),
         ({"dropout": 1.0}, "dropout is 1.0; it must be 0 or more and below 1"),
         ({"message_passing": "gnn"}, "gnn"),
@@ -531,7 +536,6 @@ def test_options_that_make_no_sense_are_refused(options: dict[str, Any], message
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"heads": 0}, "heads is 0; it must be 1 or more"),
         ({"dropout": 1.0}, "dropout is 1.0; it must be 0 or more and below 1"),
         ({"feature_map": "relu"}, "feature_map is 'relu'; it must be one of none, elu, random"),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import torch
@@ -10,7 +11,7 @@ from torch import Tensor
 
 from structpe.errors import ConfigError, PositionError
 from structpe.nn.language_model import LanguageModel
-from structpe.nn.layer import AttentionConfig, OwnAttention, StackConfig
+from structpe.nn.layer import OwnAttention, StackConfig
 from structpe.positions import MODELS, Block, Cells, Dims, PositionModel, Positions, Site, Spec, build
 from structpe.positions.batch import encode
 from structpe.structure import path
@@ -35,9 +36,8 @@ PADDED = [
 
 
 def small(dims: Dims) -> StackConfig:
-    return StackConfig(
-        dims.width, dims.layers, AttentionConfig(dims.heads), None, feedforward=32, norm="layer", norm_first=True
-    )
+    options: dict[str, Any] = {"message_passing": None, "feedforward": 32, "norm": "layer", "norm_first": True}
+    return StackConfig(dims.width, dims.layers, dims.heads, **options)
 
 
 def model(position: str | PositionModel) -> LanguageModel:

@@ -109,8 +109,8 @@ def test_without_layers_a_model_of_pairs_scores_embeddings() -> None:
     with pytest.raises(ConfigError, match=r"head_dropout is 0\.9, .* no effect, as the readout 'distmult' has no head"):
         replace(config, head_dropout=0.9)
     with pytest.raises(ConfigError, match="needs attention, or message_passing, or both"):
-        GraphModelConfig(WIDTH, 1, None, message_passing=None)
+        GraphModelConfig(WIDTH, 1, attention=None, message_passing=None)
     with pytest.raises(ConfigError, match="layers is 0, so attention, message_passing and virtual_node have no effect"):
-        GraphModelConfig(WIDTH, 0, None)
+        GraphModelConfig(WIDTH, 0, attention=None)
     with pytest.raises(ConfigError, match="acts on attention only, and this model has none"):
         GraphModel(config, build("t5", config.dims), Categories((4,)), None, RELATIONS)

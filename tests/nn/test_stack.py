@@ -52,7 +52,7 @@ EDGES = EdgeTypes.fit(TREES)
 def stack(model: PositionModel, kernel: str = "auto", convolution: str | None = "gine") -> Stack:
     seed(5)
     config = StackConfig(
-        *(DIMS.width, DIMS.layers, AttentionConfig(DIMS.heads, kernel=kernel)),
+        *(DIMS.width, DIMS.layers, DIMS.heads, AttentionConfig(kernel=kernel)),
         message_passing=convolution,
         feedforward=16,
         norm="layer",

@@ -35,6 +35,7 @@ from tests.positions.cases import (
     SYMMETRIC,
     TERMS,
     TREES,
+    TWO_PARTS,
     Around,
     able,
     accepts,
@@ -286,6 +287,10 @@ def test_a_gradient_reaches_every_parameter(name: str, training: bool) -> None:
     structures = [*structures, *SYMMETRIC]
     out = Around(model)(encoded(model, structures), noise(5, 10, 8), present(structures))
     (out * noise(5, 10, 8, seed=1)).sum().backward()
+    if not all(value.grad is None or value.grad.any() for value in model.parameters()):
+        # A parameter of pairs without a path; not for all models, as some encodings are of trees only.
+        out = Around(model)(encoded(model, [TWO_PARTS]), noise(1, 4, 8))
+        (out * noise(1, 4, 8, seed=1)).sum().backward()
     for parameter, value in model.named_parameters():
         assert value.grad is not None, f"{name}: no gradient at {parameter}"
         assert value.grad.isfinite().all(), f"{name}: the gradient of {parameter} is not finite"

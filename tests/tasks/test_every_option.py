@@ -49,7 +49,7 @@ GRAPH: dict[str, Any] = {
     "width": 24,
     "layers": 3,
     "attention": None,
-    "attention.heads": 2,
+    "heads": 2,
     "attention.dropout": 0.3,
     "attention.kernel": "dense",
     "attention.feature_map": "elu",

@@ -23,7 +23,7 @@ import torch
 from structpe.errors import ConfigError, StructPEError, explained
 from structpe.system.printing import escaping, on_terminal, say
 from structpe.system.processes import busy, ending, requested, waiting
-from structpe.system.progress import ProgressBars
+from structpe.system.progress import ProgressBars, duration
 from structpe.system.workers import ends_with_its_parent
 from structpe.tasks.prediction.config import PredictionConfig
 from structpe.tasks.prediction.report import Outcome, claim
@@ -321,8 +321,8 @@ class _Report:
         """The number of runs left, and an estimate of their time from the runs so far."""
         if not self.left:
             return ""
-        minutes = (time.monotonic() - self._began) / 60 / self._trained * self.left
-        return f"; {self.left} runs left, about {max(1, round(minutes))} min"
+        left = duration((time.monotonic() - self._began) / self._trained * self.left)
+        return f"; {self.left} runs left, about {left}"
 
 
 def _run(folder: Path, config: PredictionConfig, fresh: bool, threads: int, encodings: Path, tell: Connection) -> None:

@@ -310,7 +310,7 @@ class Queries(Collate):
     def size(self, example: int) -> int:
         return 2 * len(self.batch.graph)
 
-    def owners(self, batch: Batch) -> Int[Tensor, "c"]:
+    def owners(self, batch: Batch) -> Int[Tensor, " c"]:
         assert batch.queries is not None
         return torch.arange(len(batch.queries)) // 2
 

@@ -40,7 +40,7 @@ class Collate(ABC):
         """The size of an example, in units of ``room``."""
 
     @abstractmethod
-    def owners(self, batch: Batch) -> Int[Tensor, "c"]:
+    def owners(self, batch: Batch) -> Int[Tensor, " c"]:
         """The index of the example of each predicted row, in the list of examples of the batch."""
 
 
@@ -69,7 +69,7 @@ class Structures(Collate):
     def size(self, example: Example) -> int:
         return example.size
 
-    def owners(self, batch: Batch) -> Int[Tensor, "c"]:
+    def owners(self, batch: Batch) -> Int[Tensor, " c"]:
         return batch.order if batch.target_mask is None else batch.order[batch.graph[batch.target_mask]]
 
 

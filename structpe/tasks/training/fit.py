@@ -26,6 +26,7 @@ from structpe.tasks.training.lightning_module import (
     Sharded,
     TaskModule,
     Validation,
+    ends_step,
 )
 from structpe.tasks.training.reporting import Bar, Cost, CsvLog, Silence, extra_loggers, silenced
 from structpe.tasks.training.result import WEIGHTS, Result
@@ -56,7 +57,7 @@ class StopOnSignal(Callback):
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
-        if self.asked.number:
+        if self.asked.number and ends_step(trainer, batch_idx):  # in the middle of a step there is no checkpoint
             trainer.should_stop = True
 
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
@@ -105,8 +106,18 @@ def fit(
     if number(config.hardware) == 0:
         log.begin()
     board = TensorBoardLogger(folder, name="tensorboard", version="", purge_step=step + 1)
-    validation = Validation(folder / WEIGHTS, config.validation, say, run)
-    callbacks = _callbacks(config, folder, batches.plan.per_epoch, [validation, *also, stop])
+    bar = on_terminal()
+    callbacks = [
+        Silence(),
+        Seeds(config.seed),
+        Cost(),
+        Metrics(config.logs.every, batches.plan.per_epoch, None if bar else say),
+        Validation(folder / WEIGHTS, config.validation, say, run),
+        *also,
+        stop,
+        Checkpoints(folder / "checkpoints", config.checkpoint_every),
+        *([Bar()] if bar else []),
+    ]
     with silenced():
         trainer = _trainer(task, config, folder, [log, board, *extra_loggers(config.logs.loggers)], callbacks)
         trainer.fit(TaskModule(task, config, batches.of), ckpt_path=start)
@@ -171,19 +182,6 @@ def _on_several(task: Task, config: HardwareConfig) -> DDPStrategy:
         return Sharded(start_method="spawn")  # also for one device: the model of this process stays complete
     how: Literal["spawn", "popen"] = "spawn" if config.devices > 1 else "popen"  # popen starts no process
     return DDPStrategy(start_method=how, find_unused_parameters=not task.uses_all)
-
-
-def _callbacks(config: TrainingConfig, folder: Path, per_epoch: int, also: list[Callback]) -> list[Callback]:
-    bar = on_terminal()
-    callbacks = [
-        Silence(),
-        Seeds(config.seed),
-        Cost(),
-        Metrics(config.logs.every, per_epoch, None if bar else say),
-        *also,
-        Checkpoints(folder / "checkpoints", config.checkpoint_every),
-    ]
-    return [*callbacks, Bar()] if bar else callbacks
 
 
 def result(folder: Path, config: TrainingConfig, per_epoch: int) -> Result:

@@ -27,6 +27,7 @@ from torch.distributed.fsdp import FSDPModule, fully_shard, register_fsdp_forwar
 from torch.distributed.tensor import DTensor, distribute_tensor
 
 from structpe.data.prepare import TRAIN_AFRESH
+from structpe.system.progress import duration
 from structpe.tasks.training import checkpoint
 from structpe.tasks.training.batches import Batches
 from structpe.tasks.training.checkpoint import load, remove, save
@@ -45,6 +46,7 @@ __all__ = [
     "TaskModule",
     "Validation",
     "clip",
+    "ends_step",
 ]
 
 
@@ -306,26 +308,20 @@ class Metrics(Callback):
     ) -> None:
         self.total, self.count = self.total + outputs["total"].double(), self.count + outputs["count"]
         step = trainer.global_step
-        if not _stepped(trainer, batch_idx) or step % self.every:
+        if not ends_step(trainer, batch_idx) or step % self.every:
             return
-        total, count = _sum(trainer, self.total), _sum(trainer, self.count)
+        parts = _gather(trainer, (float(self.total), float(self.count)))
+        loss = sum(total for total, _ in parts) / sum(count for _, count in parts)
         self.total, self.count = 0.0, 0
         rate = trainer.optimizers[0].param_groups[0]["lr"]
-        numbers = {"loss": total / count, "learning_rate": rate, "epoch": (batch_idx + 1) / self.per_epoch}
-        _log(trainer, numbers, step)
-        self._tell(trainer, numbers)
+        _log(trainer, {"loss": loss, "learning_rate": rate, "epoch": (batch_idx + 1) / self.per_epoch})
+        if self.say is not None and trainer.is_global_zero:
+            self.say(f"step {step} of {trainer.max_steps}  loss {loss:.3f}  {self._speed(trainer)}")
 
-    def _tell(self, trainer: Trainer, numbers: dict[str, float]) -> None:
+    def _speed(self, trainer: Trainer) -> str:
         assert self._since is not None
-        now, step = time.monotonic(), trainer.global_step
-        if self.say is None or not trainer.is_global_zero:
-            return
-        speed = (step - self._since[0]) / (now - self._since[1])
-        left = (trainer.max_steps - step) / speed / 60
-        self.say(
-            f"step {step} of {trainer.max_steps}  loss {numbers['loss']:.3f}  {speed:.1f} steps/s  "
-            f"{left:.0f} min left at most"
-        )
+        speed = (trainer.global_step - self._since[0]) / (time.monotonic() - self._since[1])
+        return f"{speed:.1f} steps/s  {duration((trainer.max_steps - trainer.global_step) / speed)} left at most"
 
 
 class Validation(Callback):
@@ -368,7 +364,7 @@ class Validation(Callback):
         self, trainer: Trainer, module: LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
         step = trainer.global_step
-        if not _stepped(trainer, batch_idx) or (step % self.every and step != trainer.max_steps):
+        if not ends_step(trainer, batch_idx) or (step % self.every and step != trainer.max_steps):
             return
         assert isinstance(module, TaskModule)
         self.average.add(module.model)
@@ -378,7 +374,7 @@ class Validation(Callback):
             if better:
                 save_weights(module.model, self.weights, trainer.is_global_zero, self.run)
         if scores:
-            _log(trainer, {f"dev_{name}": score for name, score in scores.items()}, step)
+            _log(trainer, {f"dev_{name}": score for name, score in scores.items()})
         self.waited = 0 if better else self.waited + 1
         if better:
             self.best, self.best_step = scores, step
@@ -421,7 +417,7 @@ class Checkpoints(Callback):
     ) -> None:
         step = trainer.global_step
         last = step == trainer.max_steps or trainer.should_stop
-        if not _stepped(trainer, batch_idx) or (step % self.every and not last):
+        if not ends_step(trainer, batch_idx) or (step % self.every and not last):
             return
         assert isinstance(module, TaskModule)
         check_finite(gathered(module.model))
@@ -430,17 +426,14 @@ class Checkpoints(Callback):
             checkpoint.prune(self.folder, keep=2)
 
 
-def _stepped(trainer: Trainer, batch_idx: int) -> bool:
+def ends_step(trainer: Trainer, batch_idx: int) -> bool:
+    """Whether a batch is the last one of its step."""
     return (batch_idx + 1) % trainer.accumulate_grad_batches == 0
 
 
-def _log(trainer: Trainer, numbers: dict[str, float], step: int) -> None:
+def _log(trainer: Trainer, numbers: dict[str, float]) -> None:
     for logger in trainer.loggers:
-        logger.log_metrics(numbers, step)
-
-
-def _sum(trainer: Trainer, value: Any) -> float:
-    return float(sum(_gather(trainer, float(value))))
+        logger.log_metrics(numbers, trainer.global_step)
 
 
 def _gather(trainer: Trainer, mine: Any) -> list[Any]:

@@ -34,11 +34,11 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> GraphToTextConfig:
     folder = tmp_path_factory.mktemp("trained")
     config = tiny(
         folder,
-        steps=200,
-        optimiser={"schedule": "constant"},
+        steps=150,
+        optimiser={"schedule": "constant", "learning_rate": 0.04},
         batch_size=20,
-        validation={"every": 100},
-        checkpoint_every=100,
+        validation={"every": 75},
+        checkpoint_every=75,
     )
     config = changed(config, data=replace(config.data, dev=config.data.train), model=replace(config.model, dropout=0.0))
     train(config)
@@ -57,7 +57,7 @@ def test_the_loss_falls(config: GraphToTextConfig) -> None:
     losses = metrics(config.out)
     assert losses["loss"][-1] < 0.4 * losses["loss"][0]
     assert losses["dev_loss"][-1] < losses["dev_loss"][0]
-    assert len(losses["loss"]) == 100
+    assert len(losses["loss"]) == 75
     assert any((Path(config.out) / "tensorboard").glob("events.*"))
 
 
@@ -106,8 +106,8 @@ def test_the_model_is_the_best_one(config: GraphToTextConfig) -> None:
 def test_a_finished_run_says_so(config: GraphToTextConfig, capfd: pytest.CaptureFixture[str]) -> None:
     before = (Path(config.out) / "model.safetensors").stat().st_mtime_ns
     result = train(with_training(changed(config, name="renamed"), hardware={"accelerator": "auto", "workers": 1}))
-    assert result.steps == 200
-    assert "this run is finished: 200 steps, as many as were asked for; best after" in capfd.readouterr().err
+    assert result.steps == 150
+    assert "this run is finished: 150 steps, as many as were asked for; best after" in capfd.readouterr().err
     assert (Path(config.out) / "model.safetensors").stat().st_mtime_ns == before
 
 

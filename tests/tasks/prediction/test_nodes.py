@@ -182,7 +182,7 @@ def test_encodings_of_nodes_are_of_the_whole_graph_and_those_of_pairs_of_the_sam
 
 def test_the_whole_graph_is_scored_unless_all_pairs_were_learned_in_parts(tmp_path: Path) -> None:
     made = benchmark()
-    options = {**MODEL, "attention": {"heads": 2, "feature_map": "elu"}}
+    options = {**MODEL, "heads": 2, "attention": {"feature_map": "elu"}}
     linear = config(options, WALK, parts=6, batch_size=2)
     dense = config(MODEL, WALK, parts=6, batch_size=2)
     for part, expected in (("valid", made.splits[0].valid), ("test", made.splits[0].test)):

@@ -9,7 +9,6 @@ import torch
 
 from structpe.data.batch import Example
 from structpe.nn.graph_model import GraphModel, GraphModelConfig
-from structpe.nn.layer import AttentionConfig
 from structpe.objectives.sequence import Sequences
 from structpe.positions.build import build
 from structpe.structure import path
@@ -41,7 +40,7 @@ def test_an_answer_is_the_likeliest_category_at_each_place() -> None:
 
 
 def test_a_model_of_tokens_is_scored_by_f1() -> None:
-    config = GraphModelConfig(width=8, layers=1, attention=AttentionConfig(heads=2), message_passing="gin")
+    config = GraphModelConfig(width=8, layers=1, heads=2, message_passing="gin")
     model = GraphModel(config, build([], config.dims), None, None, TOKENS.numbers).eval()
     with torch.no_grad():
         model.head[-1].weight.zero_()

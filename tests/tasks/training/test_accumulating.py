@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import csv
+import os
+import signal
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from lightning.pytorch import Callback
 from torch import Tensor, nn
 
+from structpe.system.processes import ending
 from structpe.tasks.config import make, merged, to_dict
 from structpe.tasks.runs import train
 from structpe.tasks.runs.base import run_of
@@ -82,6 +85,27 @@ def test_a_step_is_the_mean_over_all_that_its_batches_count(parts: int, clip: fl
     assert logged(tmp_path) == pytest.approx(mean.item(), rel=1e-6)
 
 
+class Asked(Callback):
+    """A signal that comes after a batch."""
+
+    def __init__(self, batch: int) -> None:
+        self.batch = batch
+
+    def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
+        if batch_idx == self.batch:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+
+def test_a_signal_in_the_middle_of_a_step_ends_the_training_after_it(tmp_path: Path) -> None:
+    """With a checkpoint of it: no step is lost."""
+    plan = BatchPlan(np.ones(len(COUNTS), dtype=np.int64), 3, seed=3)
+    config = make(TrainingConfig, {**SGD, "accumulate": 4, "batch_size": 3, "steps": 8, "checkpoint_every": 8})
+    batches: Batches[int, Any] = Batches(range(len(COUNTS)), plan, list, 32)
+    with ending(), pytest.raises(SystemExit):
+        fit(Counted(), batches, config, tmp_path, [Asked(9)])  # the second of the four batches of the third step
+    assert [each.name for each in (tmp_path / "checkpoints").iterdir()] == ["step-00000003"]
+
+
 def of_text(folder: Path) -> Any:
     config = tiny.tiny(folder, **SGD)
     return make(type(config), to_dict(config) | {"model": {**to_dict(config)["model"], "dropout": 0.0}})
@@ -120,8 +144,8 @@ def logged(folder: Path) -> float:
     return loss
 
 
-def check(kind: str, folder: Path, of_both: Mapping[str, Any] = MappingProxyType({}), **training: Any) -> None:
-    config = with_training(KINDS[kind](folder), **of_both)
+def check(kind: str, folder: Path, optimiser: Mapping[str, Any] | None = None, **training: Any) -> None:
+    config = with_training(KINDS[kind](folder), optimiser=optimiser or {})
     work = run_of(config)._prepared(True)[0]
     count = len(work.sizes)
     before = {name: each.clone() for name, each in work.task.model.state_dict().items()}
@@ -150,6 +174,6 @@ def test_two_batches_on_two_devices_are_one(strategy: str, tmp_path: Path) -> No
     config = KINDS["text"](tmp_path)
     count = len(run_of(config)._prepared(True)[0].sizes)
     hardware = {"devices": 2, "strategy": strategy}
-    # Parameters that are shared out need AdamW; with a large eps its step is, as that of SGD, smooth in the gradient.
-    adamw = {"optimiser": {"name": "AdamW", "options": {"eps": 1.0}}} if strategy == "fsdp" else {}
-    check("text", tmp_path, adamw, hardware=hardware, accumulate=2, batch_size=-(-count // 2))
+    # Sharded parameters need AdamW. With a large eps its step is smooth in the gradient, where it would be its sign.
+    optimiser = {"name": "AdamW", "options": {"eps": 1.0}} if strategy == "fsdp" else {}
+    check("text", tmp_path, optimiser, hardware=hardware, accumulate=2, batch_size=-(-count // 2))
