@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from structpe.encodings.compiled import compiled, fast
+from structpe.encodings.compiled import compiled
 from structpe.errors import EncodingError
 from structpe.structure import Ids
 
@@ -117,7 +117,7 @@ def halves(index: Array, starts: Ids, sizes: Ids) -> tuple[Array, Ids]:
     """The flat index of several structures with a triangle in place of each symmetric square, and where each begins."""
     lengths, symmetric = np.diff(starts), np.zeros(len(sizes), dtype=np.bool_)
     symmetric[:] = (lengths == sizes * sizes) & (sizes > 2)
-    if fast():
+    if _check.pays(len(index)):
         _check(index, starts, sizes, symmetric)
     else:
         for number in np.flatnonzero(symmetric).tolist():
@@ -127,7 +127,7 @@ def halves(index: Array, starts: Ids, sizes: Ids) -> tuple[Array, Ids]:
         return index, starts
     ends = starts_of(np.where(symmetric, sizes * (sizes + 1) // 2, lengths))
     result = np.empty(int(ends[-1]), dtype=index.dtype)
-    if fast():
+    if _halve.pays(len(result)):
         _halve(index, starts, sizes, symmetric, result)
         return result, ends
     for number, n in enumerate(sizes.tolist()):
@@ -145,7 +145,7 @@ def is_half(length: int, units: int) -> bool:
 def whole(half: Array, units: int) -> Array:
     """(u, u) the square of a triangle."""
     square = np.empty((units, units), dtype=half.dtype)
-    if fast():
+    if _write.pays(len(half)):
         _write(half, square)
     else:
         lower = np.tri(units, dtype=np.bool_)

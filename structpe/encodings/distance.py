@@ -8,20 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import dijkstra
 
 from structpe.encodings import bfs as bfs_module
 from structpe.encodings.base import WITHIN, Column, Encoding, check_all_pairs, check_matrices
 from structpe.encodings.bfs import STEPS, by_bits
 from structpe.encodings.columns import interleave, ranges, scatter, starts_of
-from structpe.encodings.compiled import fast
+from structpe.encodings.compiled import OF_A_LIST
 from structpe.encodings.graphs import Graphs, Limited, OfNodes, below_top, clipped, column_of_integers, finite
 from structpe.structure import Ids, Structure
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 __all__ = ["Adjacency", "Degree", "Distance", "Neighbours", "UndirectedDistance", "shortest", "signed"]
 
@@ -49,7 +50,7 @@ def shortest(graphs: Graphs, directed: bool) -> Array:
     if small.all():
         return result
     large, long = graphs.only(~small), dict[int, Array]()
-    search = _large_compiled if fast() else _large
+    search = _large_compiled if bfs_module.levels.pays(OF_A_LIST + int(large.pair_start[-1])) else _large
     for number, lengths in search(large, mirrored[~small], _parts(graphs, small, result)):
         long[number] = lengths
     result = result if not long else _widened(result, np.dtype(np.uint16))
@@ -82,7 +83,7 @@ def signed(graphs: Graphs) -> Array:
 def _sign(there: Array, result: Array) -> None:
     top = np.iinfo(there.dtype).max
     result.fill(np.iinfo(result.dtype).max)
-    if fast():
+    if bfs_module.signs.pays(result.size):
         bfs_module.signs(top, there, result)
         return
     np.copyto(result, there, where=there < top, casting="unsafe")
@@ -115,7 +116,7 @@ def _room(graphs: Graphs, dtype: type[np.integer[Any]]) -> Array:
 
 def _squares(graphs: Graphs, mirrored: NDArray[np.bool_], result: Array) -> None:
     """Fill the lengths of small graphs, signed ones if their dtype is int8; those of others mean nothing yet."""
-    if fast():
+    if bfs_module.squares.pays(OF_A_LIST + result.size):
         ends, is_signed = (graphs.start, graphs.pair_start, graphs.edge_start, graphs.edges), result.dtype == np.int8
         bfs_module.squares(*ends, mirrored, is_signed, _SMALL, result.base)
         return
@@ -213,6 +214,9 @@ def _in_words(near: bfs_module.Adjacent, node: int, result: Array) -> bool:
 
 def _large(graphs: Graphs, mirrored: NDArray[np.bool_], parts: Sequence[Array]) -> Iterator[tuple[int, Array]]:
     """The same by NumPy, and by SciPy where paths are long."""
+    from scipy.sparse import csr_array  # which takes long to import, and graphs are small mostly
+    from scipy.sparse.csgraph import dijkstra
+
     steps = graphs.steps(back=bool(mirrored.all()))
     first = graphs.start[:-1]
     lengths = dijkstra(steps, unweighted=True, indices=first, min_only=True)
@@ -234,6 +238,8 @@ def _by_scipy(steps: csr_array) -> NDArray[np.uint16]:
     A node is one step farther than the nearest of its neighbours. So nodes of which no two are neighbours need no
     search: in a sparse graph, up to half of all.
     """
+    from scipy.sparse.csgraph import dijkstra
+
     n, top = steps.shape[0], np.iinfo(np.uint16).max
     result, some, later = np.empty((n, n), dtype=np.uint16), max(1, _FLOATS // n), _no_neighbours(steps)
     searched = np.flatnonzero(~later)
@@ -251,6 +257,8 @@ def _by_scipy(steps: csr_array) -> NDArray[np.uint16]:
 
 def _no_neighbours(steps: csr_array) -> NDArray[np.bool_]:
     """(n,) nodes of which no two are joined, chosen one by one, those with few neighbours first."""
+    from scipy.sparse import csr_array
+
     both = csr_array(steps + steps.T)
     chosen, near = np.zeros(steps.shape[0], dtype=np.bool_), np.zeros(steps.shape[0], dtype=np.bool_)
     for node in np.argsort(np.diff(both.indptr), kind="stable").tolist():

@@ -286,8 +286,7 @@ class _Attention(nn.Module):
         """The parameters of the change of the states of pairs."""
         if self.pairs is None:
             return []
-        normed = isinstance(self.norm, nn.LayerNorm)
-        return [*self.pairs.parameters(), *(self.norm.parameters() if normed else ())]
+        return [*self.pairs.parameters(), *(self.norm.parameters() if isinstance(self.norm, nn.LayerNorm) else ())]
 
     def _changed(self, e: Tensor, seen: Tensor, weights: Sequence[Tensor]) -> tuple[Tensor, ...]:
         """(P, d) the states after this layer, before batch normalisation; nothing without a norm."""
