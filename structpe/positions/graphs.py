@@ -316,12 +316,12 @@ class _Members:
     def of_all(cls, members: Tensor, neighbours: Tensor, shares: Tensor) -> _Members | None:
         """From (b, n, n) twice and (b, n); None if products of matrices are faster."""
         (b, n, _), pairs = members.shape, neighbours.nonzero()
-        if len(neighbours) != b or len(shares) != b or len(pairs) * n > b * n * n * n / _FEWER:
+        if len(neighbours) != b or len(shares) != b or len(pairs) * n > b * n * n * n / FEWER:
             return None
         structure, first, second = pairs.unbind(1)
         both = members[structure, :, first] & members[structure, :, second]  # around which both are
         edge, around = both.nonzero().unbind(1)
-        if len(edge) > b * n * n * n / _FEWER:
+        if len(edge) > b * n * n * n / FEWER:
             return None
         place = members.flatten().cumsum(0).view_as(members) - 1
         batch, centre, unit = members.nonzero().unbind(1)
@@ -340,7 +340,7 @@ class _Members:
         return shared.new_zeros(x.shape).flatten(0, 1).index_add(0, self.centre, shared).view(x.shape)
 
 
-_FEWER = 16
+FEWER = 16
 """How many times fewer sums over listed edges must be than products with all pairs, which take less time each."""
 
 

@@ -287,7 +287,8 @@ def test_listed_pairs_take_the_blocks_that_they_are_in() -> None:
 def test_on_another_device_it_is_refused_by_name() -> None:
     q, k, v = numbers(Sizes())
     text = (
-        r"kernel 'flex' runs on cuda only, and this is cpu; these can: dense, sdpa, small, tables, tiled \(or 'auto'\)"
+        r"kernel 'flex' runs on cuda only, and this is cpu; these can: dense, products, sdpa, small, tables, tiled "
+        r"\(or 'auto'\)"
     )
     with pytest.raises(StructPEError, match=text):
         attend(q, k, v, Terms(), "flex")

@@ -231,7 +231,7 @@ def test_a_kernel_for_some_terms_alone_says_for_which(kernel: str) -> None:
         attend(*inputs(), Terms(scale=2.0) if kernel not in PADDING_ONLY else None, kernel)
     (needed,) = KERNELS[kernel].needs
     assert f"kernel {kernel!r} computes attention with {needed} only, which these terms lack" in str(caught.value)
-    assert "these can: dense, sdpa, small, tables, tiled (or 'auto')" in str(caught.value)
+    assert "these can: dense, products, sdpa, small, tables, tiled (or 'auto')" in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,9 @@ import torch
 from torch import Tensor
 
 from structpe.attention import KERNELS, Call, attend, watching
+from structpe.attention.attend import cheapest
 from structpe.attention.gather import is_large
-from structpe.terms import Lookup, Pairs, Terms
+from structpe.terms import Lookup, Pairs, Terms, Toeplitz
 from tests.attention.drawing import HERE, Sizes, drawn, everything, tables_of
 
 B, H, N, D = 2, 3, 6, 4
@@ -52,6 +53,20 @@ def test_a_table_with_a_row_for_each_pair(kernel: str, field: str, rows: int, in
             assert Call.of(Terms(**{field: (x,)}), torch.zeros(1), (B, H, N, N, D), 0.0, False).large == large
             listed = Terms(pairs=(Pairs(*torch.ones(B, N, N).nonzero().T),)) if "pairs" in chosen.needs else Terms()
             assert_as_dense(Terms(**{field: (x,)}) + listed, kernel, N, N)
+
+
+@pytest.mark.parametrize("heads", [1, H])
+@pytest.mark.parametrize("shared", [True, False])
+def test_products_with_many_rows(heads: int, shared: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A vector for each offset, as in ``huang-m3``, in blocks of a query."""
+    monkeypatch.setattr("structpe.attention.products.CELLS", 1)
+    table = torch.randn(2 * N - 1, heads, D, dtype=torch.float64, requires_grad=True)
+    index, rows = Toeplitz(torch.arange(2 * N - 1)[None], N, N), torch.arange(2 * N - 1).expand(1 if shared else B, -1)
+    x = Lookup(table, rows, index if shared else index.dense().expand(B, -1, -1))
+    assert_as_dense(Terms(product=(x, x), scale=0.5, causal=True), "products", N, N)
+    q = torch.zeros(B, H, 512, D)
+    call = Call.of(Terms(product=(Lookup(table, rows, index),)), q, (B, H, 512, 512, D), 0.0, False)
+    assert cheapest(call).name == "products"
 
 
 def window(n: int, m: int, low: int, high: int) -> Pairs:

@@ -83,6 +83,22 @@ def test_sat_is_the_authors_attention(name: str, theirs: str) -> None:
     torch.testing.assert_close(of_units, made_of.query[0, places], **CLOSE)
 
 
+def test_listed_subgraphs_are_those_of_products(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With padding, and with a node of several units; gradients too."""
+    model = built("sat-subgraph", hops=2)
+    split = GRAPH.with_units([f"u{i}" for i in range(10)], [0, 1, 2, 2, 2, 3, 4, 5, 6, 7])
+    positions = encoded(model, [GRAPH, split, path("abcd")])
+    x, found = noise(3, 10, 8).requires_grad_(), []
+    for fewer in (1e-3, 1e9):
+        monkeypatch.setattr("structpe.positions.graphs.FEWER", fewer)
+        prepared = model.prepare(positions)
+        assert (prepared.listed is not None) == (fewer < 1)
+        out = model.gathered(model.extractors[0].convolutions, x, prepared)[positions.present]
+        weights, parameters = noise(*out.shape), model.extractors[0].convolutions.parameters()
+        found.append([out, *torch.autograd.grad(out, [x, *parameters], weights)])
+    torch.testing.assert_close(*found, rtol=0, atol=1e-9)
+
+
 def test_the_subgraph_ends_after_so_many_hops() -> None:
     """A circle of six looks like two triangles to any network over neighbours, but not within its subgraphs."""
     circle, triangles = (
