@@ -14,6 +14,7 @@ import structpe
 from structpe.by_rows import LIVE, ONE_BLOCK, Ranges, by_rows, cut
 from structpe.data.batch import Batch
 from structpe.nn import Stack, StackConfig
+from structpe.nn.layer import AttentionConfig
 from structpe.structure import Structure
 
 MODELS = ("dape", "dape-v2", "fire", "graphormer-3d", "grit", "stable-expressive")
@@ -47,7 +48,8 @@ def results(name: str, sizes: list[int], dtype: torch.dtype, dropped: float, cas
     """The output of a stack, and all gradients."""
     torch.manual_seed(0)
     model = structpe.build(name, structpe.Dims(8, 2, 2))
-    made = StackConfig(width=8, layers=2, heads=2, message_passing=None, feedforward=8, attention_dropout=dropped)
+    own = AttentionConfig(dropout=dropped)
+    made = StackConfig(width=8, layers=2, heads=2, attention=own, message_passing=None, feedforward=8)
     stack = Stack(made, model).to(dtype)
     for parameter in stack.parameters():  # away from what is the same everywhere at first
         parameter.data += 0.1 * torch.randn_like(parameter)
