@@ -136,12 +136,14 @@ PACKAGES = {
 }
 """The parts of the library in the order in which the API names them."""
 INNER = {
+    "by_rows",
     "cli",
     "computed",
     "faces",
     "plain",
     "precision",
     "registry",
+    "spec",
     "dropout",
     "system",
 }

@@ -17,9 +17,9 @@ from typing import Any, TypeAlias
 import torch
 from torch import Tensor
 
-__all__ = ["LIVE", "ONE_BLOCK", "Block", "by_rows", "cut"]
+__all__ = ["LIVE", "ONE_BLOCK", "Ranges", "by_rows", "cut"]
 
-Block: TypeAlias = tuple[slice, ...]
+Ranges: TypeAlias = tuple[slice, ...]
 """Ranges of rows that are computed together: one for each kind of rows, such as queries, and pairs of queries."""
 
 LIVE = {"cpu": 1 << 21}
@@ -29,7 +29,7 @@ ONE_BLOCK = {"cpu": 1 << 25}
 """Up to how many numbers all rows are one block: computing them twice would take longer than their memory does."""
 
 
-def cut(rows: int, numbers: int, device: torch.device) -> list[Block]:
+def cut(rows: int, numbers: int, device: torch.device) -> list[Ranges]:
     """Blocks of equally many rows, except the last; a single one if these are not many.
 
     Args:
@@ -45,7 +45,7 @@ def cut(rows: int, numbers: int, device: torch.device) -> list[Block]:
 
 def by_rows(
     compute: Callable[..., tuple[Tensor, ...]],
-    blocks: Sequence[Block],
+    blocks: Sequence[Ranges],
     rows: Sequence[Tensor],
     whole: Sequence[Tensor],
     of: Sequence[int] = (),
@@ -77,7 +77,7 @@ def by_rows(
     return made
 
 
-def _all(blocks: Sequence[Block]) -> Block:
+def _all(blocks: Sequence[Ranges]) -> Ranges:
     """All blocks as one."""
     return tuple(slice(0, last.stop) for last in blocks[-1])
 
@@ -87,11 +87,11 @@ class _Job:
     """Which function is computed, how tensors are cut, and how results are joined; see :func:`by_rows`."""
 
     compute: Callable[..., tuple[Tensor, ...]]
-    blocks: Sequence[Block]
+    blocks: Sequence[Ranges]
     given: tuple[int | None, ...]
     out: tuple[int | None, ...]
 
-    def parts(self, tensors: Sequence[Tensor], block: Block) -> list[Tensor]:
+    def parts(self, tensors: Sequence[Tensor], block: Ranges) -> list[Tensor]:
         """Those of a block."""
         return [x if at is None else _rows(x, block[at]) for x, at in zip(tensors, self.given, strict=True)]
 

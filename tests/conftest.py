@@ -37,6 +37,9 @@ if not torch.accelerator.is_available():
     for _module in (torch.cuda, torch.mtia, torch.xpu):
         _module.traceback = SimpleNamespace(format_stack=list)
 
+# Only a machine that loses its power needs the disk to have the bytes, and no test takes that away.
+os.fsync = lambda handle: None
+
 # Under nohup SIGHUP is ignored, also by each process that is started, and tests of it would see nothing. A function
 # that does nothing serves this process as well, and those that it starts hear the signal. It is one of the standard
 # library, as Lightning pickles handlers for its processes.

@@ -95,7 +95,6 @@ model:
   layers: 2
 position: [rwse]
 sampling:
-  kind: neighbours
   fanouts: [3, 3]
 training:
   steps: 10

@@ -222,7 +222,7 @@ class Unpickler(pickle._Unpickler):
             if depth > DEEPEST:
                 raise Refused(f"the file nests values deeper than {DEEPEST}")
             self._measured[key] = (1, 0) if isinstance(value, Container) else None  # met again below means a cycle
-            parts = value.values() if isinstance(value, dict) else getattr(value, "parts", value)
+            parts: Any = value.values() if isinstance(value, dict) else getattr(value, "parts", value)
             if set(map(type, parts)) <= {int, float}:  # the most frequent lists
                 self._measured[key] = 1 + len(parts), 1
             else:

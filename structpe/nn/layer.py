@@ -20,7 +20,7 @@ from structpe.data.batch import Batch
 from structpe.dropout import Dropout
 from structpe.errors import ConfigError, PositionError
 from structpe.nn.convolutions import Asked, chosen
-from structpe.plain.options import HEADS, LAYERS, WIDTH, Inert, bounded, few_parameters, refuse_inert
+from structpe.plain.options import HEADS, LAYERS, WIDTH, Inert, bounded, check_shares, few_parameters, refuse_inert
 from structpe.positions import Block, Dims, PositionModel, Positions, Site, Sources
 from structpe.terms import Terms
 
@@ -364,8 +364,7 @@ class AttentionConfig:
     zero_init: bool = False
 
     def __post_init__(self) -> None:
-        if not 0 <= self.dropout < 1:
-            raise ConfigError(f"attention.dropout is {self.dropout}; it must be 0 or more and below 1")
+        check_shares(self, "attention.", "dropout")
         if self.feature_map not in (known := ("none", "elu", "random")):
             wrong = f"attention.feature_map is {self.feature_map!r}"
             raise ConfigError(f"{wrong}; it must be one of {', '.join(known)}")
@@ -433,21 +432,17 @@ class StackConfig:
     )
 
     def __post_init__(self) -> None:
-        for name, least in (("width", 1), ("layers", 0), ("heads", 1)):
-            if getattr(self, name) < least:
-                raise ConfigError(f"{name} is {getattr(self, name)}; it must be {least} or more")
         if self.feedforward < 0:
             raise ConfigError(f"feedforward is {self.feedforward}; give a width, or 0 for no feed-forward parts")
-        bounded(self, width=WIDTH, layers=LAYERS, heads=HEADS, feedforward=4 * WIDTH)
+        bounded(self, width=(1, WIDTH), layers=(0, LAYERS), heads=(1, HEADS), feedforward=(0, 4 * WIDTH))
         few_parameters(self.width, self.feedforward, self.layers)
-        for name in ("dropout", "input_dropout"):
-            if not 0 <= getattr(self, name) < 1:
-                raise ConfigError(f"{name} is {getattr(self, name)}; it must be 0 or more and below 1")
+        check_shares(self, "", "dropout", "input_dropout")
         if not self.layers and (self.attention or self.message_passing or self.virtual_node):
             wrong = "layers is 0, so attention, message_passing and virtual_node have no effect"
             raise ConfigError(f"{wrong}; set attention and message_passing to null and virtual_node to false")
-        if not isinstance(self.attention, AttentionConfig | None):
-            raise ConfigError(f"attention is {self.attention!r}; give an AttentionConfig, or None for no attention")
+        given: object = self.attention
+        if not isinstance(given, AttentionConfig | None):
+            raise ConfigError(f"attention is {given!r}; give an AttentionConfig, or None for no attention")
         if self.message_passing is not None:
             chosen(self.message_passing)  # raises for an unknown name
         elif not self.attention and self.layers:

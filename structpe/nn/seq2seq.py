@@ -20,7 +20,7 @@ from structpe.nn.copying import Copy, mix
 from structpe.nn.decoder import Decoder, DecoderState, check_causal
 from structpe.nn.layer import AttentionConfig, StackConfig
 from structpe.nn.stack import Stack
-from structpe.plain.options import HEADS, LAYERS, WIDTH, Inert, bounded, few_parameters, refuse_inert
+from structpe.plain.options import HEADS, LAYERS, WIDTH, Inert, bounded, check_shares, few_parameters, refuse_inert
 from structpe.positions import Dims, PositionModel, Positions
 from structpe.positions.build import Config, as_model
 from structpe.precision import wide
@@ -81,15 +81,10 @@ class TransformerConfig:
     )
 
     def __post_init__(self) -> None:
-        for name in ("width", "heads", "encoder_layers", "decoder_layers", "feedforward"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"model.{name} is {getattr(self, name)}; it must be 1 or more")
-        layers = {"encoder_layers": LAYERS, "decoder_layers": LAYERS}
-        bounded(self, "model.", width=WIDTH, heads=HEADS, feedforward=4 * WIDTH, **layers)
+        bounded(self, "model.", width=(1, WIDTH), heads=(1, HEADS), feedforward=(1, 4 * WIDTH))
+        bounded(self, "model.", encoder_layers=(1, LAYERS), decoder_layers=(1, LAYERS))
         few_parameters(self.width, self.feedforward, self.encoder_layers + self.decoder_layers)
-        for name in ("dropout", "attention_dropout", "input_dropout"):
-            if (value := getattr(self, name)) is not None and not 0 <= value < 1:
-                raise ConfigError(f"model.{name} is {value}; it must be 0 or more and below 1")
+        check_shares(self, "model.", "dropout", "attention_dropout", "input_dropout")
         if self.message_passing is not None:
             try:
                 chosen(self.message_passing)

@@ -11,6 +11,7 @@ as the number of examples, need none.
 from __future__ import annotations
 
 import inspect
+import math
 import sys
 from abc import ABCMeta
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -47,6 +48,7 @@ __all__ = [
     "Checked",
     "Inert",
     "bounded",
+    "check_shares",
     "few_parameters",
     "hints_of",
     "options_of",
@@ -80,21 +82,37 @@ OPTION = 1 << 24
 """Any integer option of an encoding or a position model, except seeds."""
 
 
-def bounded(config: Any, where: str = "", **most: float) -> None:
-    """Check the largest values of a configuration.
+def bounded(config: Any, where: str = "", **limits: tuple[float, float]) -> None:
+    """Check that numbers of a configuration are finite and in a range.
 
     Args:
         config: the configuration.
         where: prefix of the names in errors.
-        most: the largest value of each attribute.
+        limits: the least and the largest value of each attribute.
 
     Raises:
-        ConfigError: one is larger.
+        ConfigError: one is smaller or larger, or not finite.
     """
-    for name, largest in most.items():
-        if (value := getattr(config, name)) > largest:
+    for name, (least, largest) in limits.items():
+        value = getattr(config, name)
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ConfigError(f"{where}{name} is {value}; it must be a finite number")
+        if value < least:
+            raise ConfigError(f"{where}{name} is {value}; it must be {least} or more")
+        if value > largest:
             given = f"{value}" if value < 10**20 else "a number of more than 20 digits"
             raise ConfigError(f"{where}{name} is {given}; at most {largest} is allowed, give a smaller number")
+
+
+def check_shares(config: Any, where: str = "", *names: str) -> None:
+    """Check attributes of a configuration that are at least 0 and below 1, such as probabilities; None is allowed.
+
+    Raises:
+        ConfigError: one is out of range.
+    """
+    for name in names:
+        if (value := getattr(config, name)) is not None and not 0 <= value < 1:
+            raise ConfigError(f"{where}{name} is {value}; it must be 0 or more and below 1")
 
 
 def few_parameters(width: int, feedforward: int, layers: int) -> None:

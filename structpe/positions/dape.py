@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from structpe.by_rows import Block, by_rows, cut
+from structpe.by_rows import Ranges, by_rows, cut
 from structpe.dropout import dropout
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
@@ -66,7 +65,7 @@ class ScoreModel(CachedBlock):
         noise = [dropout(ones, site.dropout)] if site.dropout else []
         counts = len(tensors), len(noise), 2, len(tables), len(weights)
 
-        def mix(block: Block, q: Tensor, seen: Tensor, *given: Tensor) -> tuple[Tensor]:
+        def mix(block: Ranges, q: Tensor, seen: Tensor, *given: Tensor) -> tuple[Tensor]:
             each = iter(given)
             parts, kept, (k, v), mine, parameters = ([next(each) for _ in range(count)] for count in counts)
             parts += [_of_queries(x, table, block[0]) for x, table in zip(tables, mine, strict=True)]
@@ -74,7 +73,9 @@ class ScoreModel(CachedBlock):
             bias = sum(parts, torch.zeros_like(score))
             changed = exactly(self.correction)(torch.cat([score, bias], dim=1), seen, prepared, parameters)
             mixing = softmax(score + bias + changed, seen)
-            return (math.prod(kept, start=mixing).to(v.dtype) @ v,)
+            for factor in kept:
+                mixing = mixing * factor
+            return (mixing.to(v.dtype) @ v,)
 
         rows = [q, *(x.expand(-1, -1, n, -1) for x in (seen, *tensors)), *noise]
         blocks = cut(n, b * m * (8 * h + 2 * self.sizes["w"]), q.device)
@@ -205,17 +206,18 @@ class DAPEV2(ScoreModel, name="dape-v2"):
 
     def correction(self, both: Tensor, seen: Tensor, prepared: Any, weights: Sequence[Tensor]) -> Tensor:
         into, into_bias, out, out_bias = weights
-        (b, _, n, m), (w, _, _, k) = both.shape, into.shape
-        rank, order = (x[:, None, None].expand(b, both.shape[1], n, -1) for x in (prepared[1], prepared[1].argsort(-1)))
+        (b, twice, n, m), k = both.shape, into.shape[-1]
+        ranks = prepared[1], prepared[1].argsort(dim=-1)
+        rank, order = (each[:, None, None].expand(b, twice, n, -1) for each in ranks)
         read = both.masked_fill(~seen, 0).gather(-1, order)
         reach = self.window // 2
         # Convolutions as products, whose gradients are faster: of k shifted maps, and then to k maps that are shifted.
         # On the left the hidden map ends with the text, as in the code; on the right it goes on.
-        padded, wide = functional.pad(read, (reach, 2 * reach)), m + reach
-        shifted = torch.stack([padded[..., at : at + wide] for at in range(k)], dim=2).flatten(1, 2).flatten(2)
+        padded, width = functional.pad(read, (reach, 2 * reach)), m + reach
+        shifted = torch.stack([padded[..., at : at + width] for at in range(k)], dim=2).flatten(1, 2).flatten(2)
         hidden = torch.baddbmm(into_bias[:, None], into.flatten(1).expand(b, -1, -1), shifted)
         filters = out[:, :, 0].permute(2, 0, 1).flatten(0, 1)  # (k h, w)
-        made = (filters @ functional.leaky_relu_(hidden)).view(b, k, -1, n, wide)
+        made = (filters @ functional.leaky_relu_(hidden)).view(b, k, -1, n, width)
         made = functional.pad(made, (reach, 0))
         corrected = sum((made[:, at, ..., at : at + m] for at in range(k)), out_bias[:, None, None])
         return corrected.gather(-1, rank[:, : self.dims.heads])

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from structpe.by_rows import Block, by_rows, cut
+from structpe.by_rows import Ranges, by_rows, cut
 from structpe.encodings.base import UNREACHABLE, WITHIN, Encoding
 from structpe.encodings.distance import UndirectedDistance
 from structpe.encodings.order import Offset, Order
@@ -338,17 +338,15 @@ class FIRE(UnitModel, name="fire"):
         number = 0 if len(self.networks) == 1 else site.layer
         slope, stretch = wide(self.slope)[number].abs(), wide(self.stretch)[number]
         queries, keys = (each.to(slope.dtype) for each in prepared)
-        longest = torch.maximum(queries, (stretch * self.threshold).abs())
         network = widened(self.networks[number])
         b, n, m = len(queries), queries.shape[1], keys.shape[2]
         blocks = cut(n, b * m * (2 * self.sizes["w"] + self.dims.heads + 4), keys.device)
-        (bias,) = by_rows(
-            _interpolated, blocks, [queries], [keys, slope, stretch * self.threshold, *network.parameters()]
-        )
+        whole = keys, slope, stretch * self.threshold, *network.parameters()
+        (bias,) = by_rows(_interpolated, blocks, [queries], whole)
         return Terms(bias=(bias,))
 
 
-def _interpolated(block: Block, queries: Tensor, *whole: Tensor) -> tuple[Tensor]:
+def _interpolated(block: Ranges, queries: Tensor, *whole: Tensor) -> tuple[Tensor]:
     """(b, h, n, m) the bias of queries (b, n, 1) and keys (b, 1, m), from c, L and the network's parameters."""
     del block
     keys, slope, least, into, into_bias, out, out_bias = whole

@@ -92,11 +92,8 @@ def merged(cls: type, *parts: Mapping[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     hints = get_type_hints(cls)
     for key, value in (item for part in parts for item in part.items()):
-        groups = [
-            each
-            for each in (hints.get(key), *get_args(hints.get(key)))
-            if isinstance(each, type) and is_dataclass(each)
-        ]
+        kinds = (hints.get(key), *get_args(hints.get(key)))
+        groups = [each for each in kinds if isinstance(each, type) and is_dataclass(each)]
         both = groups and isinstance(value, Mapping) and isinstance(found.get(key), Mapping)
         found[key] = merged(groups[0], found[key], value) if both else value
     return found

@@ -104,6 +104,7 @@ def test_tars(name: str, tmp_path: Path) -> None:
     assert not list((tmp_path / "out").rglob("*"))
 
 
+@pytest.mark.slow
 def test_long_headers_take_little_memory(tmp_path: Path) -> None:
     archives, zeros = [], gzip.compress(bytes(1 << 26), 1)
     for kind in (tarfile.GNUTYPE_LONGNAME, tarfile.XHDTYPE, tarfile.XGLTYPE):

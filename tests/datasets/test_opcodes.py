@@ -120,6 +120,19 @@ def test_what_seems_huge_is_loaded(name: str) -> None:
     assert peak < 100_000
 
 
+def test_lists_are_not_copied(tmp_path: Path) -> None:
+    """``list`` stands in a ``defaultdict`` of Python 2, and is not called."""
+    file = tmp_path / "ind.cora.graph"
+    copies = b"]q\x00(" + b"K\x00" * 20_000 + b"e0(" + b"c__builtin__\nlist\nh\x00\x85R" * 20_000 + b"l."
+    file.write_bytes(copies)
+    with pytest.raises(
+        ReadError, match=r"ind.cora.graph: the file is damaged \(TypeError: Function\(\) takes no argum"
+    ):
+        pickled_lists(file)
+    file.write_bytes(b"ccollections\ndefaultdict\nc__builtin__\nlist\n\x85RK\x00]K\x01as.")
+    assert pickled_lists(file) == {0: [1]}
+
+
 @pytest.mark.parametrize("name", HOSTILE)
 def test_the_file_is_named(name: str, tmp_path: Path) -> None:
     file = tmp_path / "split.pkl"
@@ -136,6 +149,7 @@ def test_the_file_is_named(name: str, tmp_path: Path) -> None:
         load_ogb(tmp_path / "a.pt")
 
 
+@pytest.mark.slow
 def test_memory(tmp_path: Path) -> None:
     """The seven bytes that took 2.3 GB; 1 GiB of addresses is room for all that is imported."""
     file = tmp_path / "split.pkl"

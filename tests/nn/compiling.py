@@ -37,7 +37,7 @@ DISTANCE = {"name": "t5", "encoding": "undirected-distance"}
 
 def graph_model(position: Any, **options: Any) -> tuple[GraphModel, PositionModel, Callable[[Batch], Tensor]]:
     """A model of graphs, and its loss."""
-    small = {"width": 16, "layers": 1, "heads": 2, "feedforward": 16}
+    small: dict[str, Any] = {"width": 16, "layers": 1, "heads": 2, "feedforward": 16}
     config = GraphModelConfig(**small | options)
     net = GraphModel(config, build(position, config.dims), Categories((20,)), None, 1).double()
     return net, net.position, lambda batch: (net(batch) - batch.target).abs().mean()

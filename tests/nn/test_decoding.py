@@ -57,7 +57,7 @@ def test_units_one_by_one_are_the_whole_text(name: str) -> None:
     net, units = language_model(of_two_layers(name)), text(2, length)
     with torch.no_grad():
         whole = in_parts(net, units, [length])
-        steps = in_parts(net, units, [1] * length)
+        steps = in_parts(net, units, [1, 1, length - 8, *[1] * 6])
         without = net(units)[0]
     torch.testing.assert_close(steps, whole, rtol=0, atol=1e-6)  # log-probabilities are float32
     torch.testing.assert_close(without, whole, rtol=0, atol=1e-6)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from functools import cache, partial
+from typing import Any
 
 import pytest
 import torch
@@ -221,7 +222,16 @@ def test_no_text_is_longer_than_asked_for(copying: bool) -> None:
     assert all(len(text) <= 4 and LAST not in text for text in texts)
 
 
-@pytest.mark.parametrize("wrong", [{"beam": 0}, {"longest": 0}, {"length_penalty": -0.1}, {"length_penalty": math.nan}])
-def test_what_cannot_be_searched_with(wrong: dict[str, float]) -> None:
-    with pytest.raises(ConfigError, match="beam and longest must be 1 or more and the length penalty finite and not"):
+@pytest.mark.parametrize(
+    ("wrong", "rule"),
+    [
+        ({"beam": 0}, "is 0; it must be 1 or more"),
+        ({"longest": 0}, "is 0; it must be 1 or more"),
+        ({"length_penalty": -0.1}, "is -0.1; it must be 0 or more"),
+        ({"length_penalty": math.nan}, "is nan; it must be a finite number"),
+    ],
+)
+def test_what_cannot_be_searched_with(wrong: dict[str, Any], rule: str) -> None:
+    (name,) = wrong
+    with pytest.raises(ConfigError, match=f"^search.{name} {rule}$"):
         SearchConfig(**wrong)

@@ -107,9 +107,11 @@ def test_all_layers_together_have_a_bound(cls: Any) -> None:
         cls(width=65536, feedforward=262144)
 
 
-def test_fanouts_have_a_bound() -> None:
+def test_fanouts_and_parts_have_a_bound() -> None:
     with pytest.raises(ConfigError, match=f"sampling.fanouts has {HUGE}; at most {OPTION} is allowed, give fewer"):
         SamplingConfig(fanouts=[10, HUGE])
+    with pytest.raises(ConfigError, match=f"sampling.parts is {HUGE}; at most {OPTION} is allowed, give a smaller"):
+        SamplingConfig(parts=HUGE)
 
 
 def test_a_study_has_a_bound() -> None:

@@ -97,7 +97,7 @@ def test_differences_are_named_by_their_keys(file: Path) -> None:
             "model.kernel=fats",
             "^model.kernel: there is no attention kernel named 'fats'. Known: auto, ",
         ),
-        ("search.beam=0", "^beam and longest must be 1 or more"),
+        ("search.beam=0", "^search.beam is 0; it must be 1 or more$"),
     ],
 )
 def test_what_is_wrong_is_said_in_one_sentence(file: Path, override: str, text: str) -> None:

@@ -280,9 +280,6 @@ def validated(**options: Any) -> TextTraining:
 
 
 REFUSED: dict[str, Callable[[], Any]] = {
-    "sampling.fanouts": lambda: SamplingConfig(fanouts=[3]),
-    "sampling.parts": lambda: SamplingConfig(parts=3),
-    "sampling.parts ": lambda: SamplingConfig("neighbours", parts=3),
     "training.hardware.strategy": lambda: HardwareConfig(strategy="fsdp"),
     "dev_texts": lambda: GraphToTextConfig(DataConfig("a", "b"), dev_texts=3),
     "training.validation.metric": lambda: GraphToTextConfig(DataConfig("a"), training=validated(metric="bleu")),
@@ -302,8 +299,11 @@ def test_what_cannot_act_in_a_run_or_study(key: str) -> None:
 
 
 def test_what_acts_is_taken() -> None:
-    assert SamplingConfig("partition", parts=3).parts == 3
-    assert SamplingConfig("neighbours", fanouts=[3]).fanouts == [3]
+    with pytest.raises(ConfigError, match=r"^sampling has fanouts and parts, .* leave one out$"):
+        SamplingConfig([3], 3)
+    assert SamplingConfig().whole
+    assert not SamplingConfig(parts=3).whole
+    assert not SamplingConfig(fanouts=[3]).whole
     assert HardwareConfig(strategy="fsdp", nodes=2).shards
     assert GraphToTextConfig(DataConfig("a", "b"), dev_texts=3, training=validated(metric="bleu")).greedy.beam == 1
 
@@ -318,7 +318,7 @@ def whole_graph(folder: Path, **training: Any) -> Any:
 
 @pytest.mark.parametrize(("key", "value"), [("batch_size", 8), ("order", "by-size")])
 def test_a_step_of_the_whole_graph_has_no_batch(key: str, value: Any, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=f"training.{key} is .*, which has no effect, as sampling.kind is full"):
+    with pytest.raises(ConfigError, match=f"training.{key} is .*, which has no effect, as nothing is sampled"):
         train(whole_graph(tmp_path, **{key: value}))
 
 

@@ -14,7 +14,7 @@ from structpe.data.prepare import PrepareConfig
 from structpe.errors import ConfigError
 from structpe.nn.search import SearchConfig
 from structpe.nn.seq2seq import TransformerConfig
-from structpe.plain.options import OPTION, Inert, bounded, refuse_inert
+from structpe.plain.options import OPTION, Inert, bounded, check_shares, refuse_inert
 from structpe.tasks import config as configurations
 from structpe.tasks.training.config import OptimiserConfig, TrainingConfig
 
@@ -69,8 +69,7 @@ class TextTraining(TrainingConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 0 <= self.smoothing < 1:
-            raise ConfigError(f"training.smoothing is {self.smoothing}; it must be 0 or more and below 1")
+        check_shares(self, "training.", "smoothing")
 
 
 @dataclass(frozen=True)
@@ -110,7 +109,7 @@ class TextConfig(ABC):
         configurations.check_folder("out", self.out)
         if self.dev_texts < 0:
             raise ConfigError(f"dev_texts is {self.dev_texts}; give a number of items, or 0 for all")
-        bounded(self, dev_texts=OPTION)
+        bounded(self, dev_texts=(0, OPTION))
         if (metric := self.training.validation.metric) not in METRICS:
             known = ", ".join(map(repr, METRICS))
             raise ConfigError(f"training.validation.metric takes one of {known}; given is {metric!r}")

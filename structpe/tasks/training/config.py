@@ -48,7 +48,7 @@ class OptimiserConfig:
         where, any_size = "training.optimiser.", (0, math.inf)
         if self.learning_rate <= 0:
             raise ConfigError(f"{where}learning_rate is {self.learning_rate}; it must be above 0")
-        _within(self, where, learning_rate=any_size, warmup=(0, STEPS), weight_decay=any_size, clip=any_size)
+        bounded(self, where, learning_rate=any_size, warmup=(0, STEPS), weight_decay=any_size, clip=any_size)
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class ValidationConfig:
     average: int = 1
 
     def __post_init__(self) -> None:
-        _within(self, "training.validation.", every=(1, STEPS), patience=(0, STEPS), average=(1, PROCESSES))
+        bounded(self, "training.validation.", every=(1, STEPS), patience=(0, STEPS), average=(1, PROCESSES))
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class HardwareConfig:
 
     def __post_init__(self) -> None:
         where, some = "training.hardware.", (1, PROCESSES)
-        _within(self, where, devices=some, nodes=some, jobs=some, workers=(0, PROCESSES))
+        bounded(self, where, devices=some, nodes=some, jobs=some, workers=(0, PROCESSES))
         refuse_inert(self, where)
 
     @property
@@ -144,7 +144,7 @@ class LogsConfig:
     loggers: list[LoggerConfig] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        _within(self, "training.logs.", every=(1, STEPS))
+        bounded(self, "training.logs.", every=(1, STEPS))
 
 
 @dataclass(frozen=True)
@@ -178,8 +178,8 @@ class TrainingConfig:
     logs: LogsConfig = field(default_factory=LogsConfig)
 
     def __post_init__(self) -> None:
-        _within(self, "training.", steps=(1, STEPS), checkpoint_every=(1, STEPS), seed=(0, 2**63 - 1))
-        _within(self, "training.", batch_size=(1, BATCH), accumulate=(1, BATCH))
+        bounded(self, "training.", steps=(1, STEPS), checkpoint_every=(1, STEPS), seed=(0, 2**63 - 1))
+        bounded(self, "training.", batch_size=(1, BATCH), accumulate=(1, BATCH))
         for name, hint in get_type_hints(type(self)).items():
             # A group of another task would have other defaults, which nobody would notice.
             if isinstance(hint, type) and is_dataclass(hint) and not isinstance(given := getattr(self, name), hint):
@@ -192,18 +192,3 @@ class TrainingConfig:
                 if given != only:
                     wrong = f"training.{key} is {given!r}"
                     raise ConfigError(f"{wrong}; it must be {only} where parameters are shared out (fsdp)")
-
-
-def _within(config: Any, where: str, **limits: tuple[float, float]) -> None:
-    """Check the least and the largest value of numbers of a configuration.
-
-    Raises:
-        ConfigError: one is out of range, or not finite.
-    """
-    for name, (least, most) in limits.items():
-        value = getattr(config, name)
-        if isinstance(value, float) and not math.isfinite(value):
-            raise ConfigError(f"{where}{name} is {value}; it must be a finite number")
-        if value < least:
-            raise ConfigError(f"{where}{name} is {value}; it must be {least} or more")
-        bounded(config, where, **{name: most})

@@ -161,8 +161,8 @@ def test_a_run_that_was_killed_ends_as_if_it_had_not(tmp_path: Path, monkeypatch
     ("changed", "message"),
     [
         (
-            {"sampling": {"kind": "partition"}},
-            "here pairs of nodes are, some of them in each step: set sampling.kind to full",
+            {"sampling": {"parts": 64}},
+            "here pairs of nodes are, some of them in each step: leave sampling out",
         ),
         (
             {"model": {"readout": "sum"}},

@@ -23,7 +23,7 @@ TRAINING = {
     "hardware": {"accelerator": "cpu"},
 }
 MODEL = {"width": 16, "layers": 2, "heads": 2, "feedforward": 16, "dropout": 0.1}
-CLASSIC = {**MODEL, "attention": None, "message_passing": "gcn"}
+CLASSIC = {**{key: MODEL[key] for key in MODEL if key != "heads"}, "attention": None, "message_passing": "gcn"}
 RWSE = {"name": "rwse", "encoding": {"name": "random-walk", "steps": 6, "undirected": True}}
 
 
@@ -88,15 +88,13 @@ def single(folder: Path, **changed: Any) -> PredictionConfig:
 
 
 def that_act(given: dict[str, Any]) -> dict[str, Any]:
-    """The same without what cannot act: a batch of one whole graph, other ways to sample."""
-    training, sampling = dict(given["training"]), dict(given.get("sampling", {}))
-    kind = sampling.get("kind", "full")
-    if given["data"]["name"] == "minesweeper" and kind == "full":
+    """The same without what cannot act: heads without attention, a batch of one whole graph."""
+    model, training = dict(given["model"]), dict(given["training"])
+    if model.get("attention", MODEL) is None:
+        model.pop("heads", None)
+    if given["data"]["name"] == "minesweeper" and not given.get("sampling"):
         training.pop("batch_size", None)
-    for name, needed in {"fanouts": "neighbours", "parts": "partition"}.items():
-        if needed != kind:
-            sampling.pop(name, None)
-    return {**given, "training": training, "sampling": sampling}
+    return {**given, "model": model, "training": training}
 
 
 def data_in(folder: Path) -> Path:
