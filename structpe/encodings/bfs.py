@@ -108,9 +108,10 @@ def _steps(start: Ids, indptr: Ids, indices: NDArray[np.int32], roots: Ids, resu
 
 @compiled
 def squares(
-    start: Ids, pairs: Ids, edge_start: Ids, edges: Ids, mirrored: Array, signed: bool, wide: int, result: Array
-) -> None:
-    """All pairs of each graph of at most ``wide`` nodes by Floyd and Warshall's recurrence, a graph after the other.
+    start: Ids, pairs: Ids, edge_start: Ids, edges: Ids, mirrored: Array, signed: bool, most: int, spread: Array,
+    left: NDArray[np.bool_], result: Array,
+) -> None:  # fmt: skip
+    """All pairs of each graph of at most ``most`` nodes, 64 targets at a time, a graph after the other.
 
     Args:
         start: (g + 1,) the first node of each graph.
@@ -118,43 +119,76 @@ def squares(
         edge_start: (g + 1,) the first edge of each.
         edges: (E, 2) the edges.
         mirrored: (g,) whether edges are walked in both directions.
-        signed: whether the length of the other direction counts where it is shorter, negative.
-        wide: 64. With an argument, not a constant, loops over it become vector operations.
-        result: (P + wide,) the lengths, 127 (signed) or 255 where no path leads.
+        signed: whether the length of the other direction counts where it is shorter, negative; of 64 nodes at most.
+        most: the number of nodes.
+        spread: :data:`BYTES`.
+        left: (g,) becomes True for larger graphs and for those with paths of more than 63 edges.
+        result: (P,) the lengths, 127 (signed) or 255 where no path leads; those of graphs that are left mean nothing.
     """
-    lengths, through = np.empty((64, 64), dtype=np.uint8), np.empty(64, dtype=np.uint8)
+    none, one, byte, top = np.uint64(0), np.uint64(1), np.uint64(255), np.uint64(127 if signed else 255)
+    widest, longest = 0, 0
     for g in range(len(start) - 1):
-        a, n = start[g], start[g + 1] - start[g]
-        if n > wide:
+        left[g] = start[g + 1] - start[g] > most
+        if not left[g]:
+            widest = max(widest, start[g + 1] - start[g])
+            longest = max(longest, edge_start[g + 1] - edge_start[g])
+    ends = np.empty((2, 2 * longest), dtype=np.uint32)
+    here, there, digits = np.empty(widest, np.uint64), np.empty(widest, np.uint64), np.empty((7, widest), np.uint64)
+    line, lengths = np.empty(8, dtype=np.uint64), np.empty((64, 64), dtype=np.uint8)
+    numbers = line.view(np.uint8)
+    for g in range(len(start) - 1):
+        a, n, count = start[g], start[g + 1] - start[g], 0
+        if left[g]:
             continue
-        width = (n + 31) // 32 * 32
-        lengths[:n] = 127
         for e in range(edge_start[g], edge_start[g + 1]):
-            lengths[edges[e, 0] - a, edges[e, 1] - a] = 1
+            ends[0, count], ends[1, count] = edges[e, 0] - a, edges[e, 1] - a
+            count += 1
             if mirrored[g]:
-                lengths[edges[e, 1] - a, edges[e, 0] - a] = 1
-        for i in range(n):
-            lengths[i, i] = 0
-        for k in range(n):
-            for j in range(width):  # an array of its own, as those that may overlap are not made vectors
-                through[j] = lengths[k, j]
+                ends[0, count], ends[1, count] = edges[e, 1] - a, edges[e, 0] - a
+                count += 1
+        source, target, old, new = ends[0, :count], ends[1, :count], here[:n], there[:n]
+        for first in range(0, n, 64):
+            last, level, moved = min(n, first + 64), 0, one
+            old[:] = none
+            for j in range(first, last):
+                old[j] = one << np.uint64(j - first)
+            while moved and level < 64:
+                level, digit = level + 1, 0
+                # One more step for the targets not reached yet: as in adding one to a binary number, each digit up to
+                # the lowest one of `level` flips, for all targets at once.
+                while (level >> digit) << digit == level:
+                    mine, known = digits[digit, :n], level != 1 << digit
+                    for i in range(n):
+                        mine[i] = (mine[i] if known else none) ^ ~old[i]
+                    digit += 1
+                new[:] = old
+                for e in range(count):
+                    new[source[e]] |= old[target[e]]
+                moved = none
+                for i in range(n):
+                    moved |= new[i] ^ old[i]
+                old, new = new, old
+            if moved:
+                left[g] = True
+                break
             for i in range(n):
-                first = lengths[i, k]
-                if first == 127:  # no path from i to k yet: in sparse graphs, half of all
-                    continue
-                for j in range(width):
-                    both = np.uint8(first + through[j])
-                    lengths[i, j] = both if both < lengths[i, j] else lengths[i, j]
-        for i in range(n):
-            at = pairs[g] + i * n
-            if not signed:
-                # 127, for no path, becomes 255: one more has the eighth bit. What is too much, the next row overwrites.
-                for j in range(width):
-                    result[at + j] = np.uint8(lengths[i, j] | (lengths[i, j] + 1 & 128))
-                continue
-            for j in range(n):
-                to, fro = lengths[i, j], lengths[j, i]
-                result[at + j] = to if to <= fro else -np.int64(fro)
+                for c in range((last - first + 7) >> 3):
+                    shift = np.uint64(8 * c)
+                    packed = spread[(~old[i] >> shift) & byte] * top
+                    digit = 0
+                    while level >> digit:
+                        packed |= spread[(digits[digit, i] >> shift) & byte] << np.uint64(digit)
+                        digit += 1
+                    line[c] = packed
+                at = pairs[g] + i * n
+                row = lengths[i, :n] if signed else result[at + first : at + last].view(np.uint8)
+                for j in range(len(row)):
+                    row[j] = numbers[j]
+        if signed:
+            for i in range(n):
+                for j in range(n):
+                    to, fro = lengths[i, j], lengths[j, i]
+                    result[pairs[g] + i * n + j] = to if to <= fro else -np.int64(fro)
 
 
 @compiled
