@@ -139,7 +139,8 @@ class CSRAdjacency:
 
     @classmethod
     def _of(cls, source: Ids, target: Ids, by_source: Ids, count: int, whole: Tensor | None = None) -> CSRAdjacency:
-        arrays = (source, target, _starts(target, count), by_source, _starts(source, count), target[by_source])
+        starts, source_starts = (starts_of(np.bincount(ends, minlength=count)) for ends in (target, source))
+        arrays = (source, target, starts, by_source, source_starts, target[by_source])
         return cls(*map(torch.from_numpy, arrays), whole)
 
     @property
@@ -162,12 +163,6 @@ class CSRAdjacency:
         values = (getattr(self, each.name) for each in fields(self))
         each: list[Any] = [None if value is None else move(value) for value in values]
         return CSRAdjacency(*each)
-
-
-def _starts(nodes: Ids, count: int) -> Ids:
-    starts = np.zeros(count + 1, dtype=np.int64)
-    np.cumsum(np.bincount(nodes, minlength=count), out=starts[1:])
-    return starts
 
 
 @dataclass(frozen=True)
@@ -258,9 +253,9 @@ def cut(sizes: Sequence[int], overhead: int = OVERHEAD) -> list[int]:
     starts = (ends - counts).tolist()
     best, before = [0.0], [0]  # least cost of the graphs of the first i sizes, and where their last bucket begins
     for size, end in zip(distinct.tolist(), ends.tolist(), strict=True):
-        least = math.inf
+        least, cells = math.inf, size * size
         for first in range(len(best) - 1, -1, -1):
-            own = (end - starts[first]) * float(size) ** 2 + overhead
+            own = (end - starts[first]) * cells + overhead
             if own > least:  # and so is that of longer ones
                 break
             if best[first] + own <= least:

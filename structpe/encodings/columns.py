@@ -57,7 +57,9 @@ def owned(array: Array) -> Array:
 
 def starts_of(lengths: Any) -> Ids:
     """(parts + 1,) where each of consecutive parts of these lengths begins, and the end."""
-    return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+    starts = np.zeros(len(lengths) + 1, dtype=np.int64)
+    np.cumsum(lengths, out=starts[1:])
+    return starts
 
 
 def joined(parts: Sequence[Ids]) -> Ids:

@@ -161,9 +161,9 @@ class Graphs:
     @staticmethod
     def _units(owners: Sequence[Ids | None], size: Ids, start: Ids) -> tuple[Ids | None, Ids, Ids]:
         """Owners over all structures, the number of units of each, and the first unit of each."""
-        split = np.array([each is not None for each in owners], dtype=np.bool_)
-        if not split.any():
+        if all(each is None for each in owners):
             return None, size, start
+        split = np.array([each is not None for each in owners], dtype=np.bool_)
         given, units = [each for each in owners if each is not None], size.copy()
         units[split] = [len(each) for each in given]
         unit_start, which = starts_of(units), np.repeat(split, units)

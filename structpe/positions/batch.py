@@ -333,9 +333,10 @@ def _table(column: Column, real: bool) -> tuple[NDArray[Any], NDArray[np.int64]]
 
 def _of_sequences(column: Column, places: NDArray[np.int64]) -> NDArray[np.int64] | None:
     """One index (2m - 1,) of offsets for all structures, if it means the same in all; None otherwise."""
-    sizes, widths = column.sizes, np.diff(column.starts)
-    if not ((widths == 2 * sizes - 1) & (sizes > 1)).all():
+    sizes, pairs = column.sizes, int(column.starts[-1])
+    if pairs != 2 * int(sizes.sum()) - len(sizes) or sizes.min() == 1:  # others have more pairs
         return None
+    widths = np.diff(column.starts)
     first = np.zeros_like(sizes) if column.row_starts is None else column.row_starts[:-1]
     whole, most = places[column.index + np.repeat(first, widths)], int(sizes.argmax())
     longest: NDArray[np.int64] = whole[column.starts[most] : column.starts[most + 1]]
