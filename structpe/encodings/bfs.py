@@ -20,7 +20,20 @@ from structpe.encodings.compiled import compiled
 from structpe.encodings.graphs import Graphs
 from structpe.structure import Ids
 
-__all__ = ["BYTES", "DIGITS", "STEPS", "WORDS", "Adjacent", "by_bits", "levels", "queues", "signs", "squares", "unpack"]
+__all__ = [
+    "BYTES",
+    "DIGITS",
+    "STEPS",
+    "WORDS",
+    "Adjacent",
+    "by_bits",
+    "levels",
+    "queues",
+    "signs",
+    "small_signs",
+    "squares",
+    "unpack",
+]
 
 
 Array = NDArray[Any]
@@ -108,8 +121,8 @@ def _steps(start: Ids, indptr: Ids, indices: NDArray[np.int32], roots: Ids, resu
 
 @compiled
 def squares(
-    start: Ids, pairs: Ids, edge_start: Ids, edges: Ids, mirrored: Array, signed: bool, most: int, spread: Array,
-    left: NDArray[np.bool_], result: Array,
+    start: Ids, pairs: Ids, edge_start: Ids, ends: Array, mirrored: Array, most: int, spread: Array, left: Array,
+    found: Array,
 ) -> None:  # fmt: skip
     """All pairs of each graph of at most ``most`` nodes, 64 targets at a time, a graph after the other.
 
@@ -117,43 +130,25 @@ def squares(
         start: (g + 1,) the first node of each graph.
         pairs: (g + 1,) the first pair of each.
         edge_start: (g + 1,) the first edge of each.
-        edges: (E, 2) the edges.
+        ends: (E, 2) the edges, between nodes counted in their graph; unsigned, as they are then not compared with 0.
         mirrored: (g,) whether edges are walked in both directions.
-        signed: whether the length of the other direction counts where it is shorter, negative; of 64 nodes at most.
         most: the number of nodes.
         spread: :data:`BYTES`.
         left: (g,) becomes True for larger graphs and for those with paths of more than 63 edges.
-        result: (P,) the lengths, 127 (signed) or 255 where no path leads; those of graphs that are left mean nothing.
+        found: (P,) the lengths, 255 where no path leads; those of graphs that are left mean nothing.
     """
-    none, one, byte, top = np.uint64(0), np.uint64(1), np.uint64(255), np.uint64(127 if signed else 255)
-    widest, longest = 0, 0
+    none, one, byte, line = np.uint64(0), np.uint64(1), np.uint64(255), np.empty(8, dtype=np.uint64)
+    room, digits, numbers = np.empty((2, most), line.dtype), np.empty((7, most), line.dtype), line.view(np.uint8)
     for g in range(len(start) - 1):
-        left[g] = start[g + 1] - start[g] > most
-        if not left[g]:
-            widest = max(widest, start[g + 1] - start[g])
-            longest = max(longest, edge_start[g + 1] - edge_start[g])
-    ends = np.empty((2, 2 * longest), dtype=np.uint32)
-    here, there, digits = np.empty(widest, np.uint64), np.empty(widest, np.uint64), np.empty((7, widest), np.uint64)
-    line, lengths = np.empty(8, dtype=np.uint64), np.empty((64, 64), dtype=np.uint8)
-    numbers = line.view(np.uint8)
-    for g in range(len(start) - 1):
-        a, n, count = start[g], start[g + 1] - start[g], 0
-        if left[g]:
-            continue
-        for e in range(edge_start[g], edge_start[g + 1]):
-            ends[0, count], ends[1, count] = edges[e, 0] - a, edges[e, 1] - a
-            count += 1
-            if mirrored[g]:
-                ends[0, count], ends[1, count] = edges[e, 1] - a, edges[e, 0] - a
-                count += 1
-        source, target, old, new = ends[0, :count], ends[1, :count], here[:n], there[:n]
-        for first in range(0, n, 64):
-            last, level, moved = min(n, first + 64), 0, one
+        n = start[g + 1] - start[g]
+        left[g] = n > most
+        for first in range(0, 0 if left[g] else n, 64):
+            last, level, moved, old, new = min(n, first + 64), 0, one, room[0, :n], room[1, :n]
             old[:] = none
             for j in range(first, last):
                 old[j] = one << np.uint64(j - first)
             while moved and level < 64:
-                level, digit = level + 1, 0
+                level, digit, moved = level + 1, 0, none
                 # One more step for the targets not reached yet: as in adding one to a binary number, each digit up to
                 # the lowest one of `level` flips, for all targets at once.
                 while (level >> digit) << digit == level:
@@ -162,9 +157,10 @@ def squares(
                         mine[i] = (mine[i] if known else none) ^ ~old[i]
                     digit += 1
                 new[:] = old
-                for e in range(count):
-                    new[source[e]] |= old[target[e]]
-                moved = none
+                for e in range(edge_start[g], edge_start[g + 1]):
+                    new[ends[e, 0]] |= old[ends[e, 1]]
+                    if mirrored[g]:
+                        new[ends[e, 1]] |= old[ends[e, 0]]
                 for i in range(n):
                     moved |= new[i] ^ old[i]
                 old, new = new, old
@@ -173,22 +169,31 @@ def squares(
                 break
             for i in range(n):
                 for c in range((last - first + 7) >> 3):
-                    shift = np.uint64(8 * c)
-                    packed = spread[(~old[i] >> shift) & byte] * top
-                    digit = 0
+                    shift, digit = np.uint64(8 * c), 0
+                    packed = spread[(~old[i] >> shift) & byte] * byte  # 255 where no path leads, else 0
                     while level >> digit:
                         packed |= spread[(digits[digit, i] >> shift) & byte] << np.uint64(digit)
                         digit += 1
                     line[c] = packed
-                at = pairs[g] + i * n
-                row = lengths[i, :n] if signed else result[at + first : at + last].view(np.uint8)
+                row = found[pairs[g] + i * n + first : pairs[g] + i * n + last]
                 for j in range(len(row)):
                     row[j] = numbers[j]
-        if signed:
-            for i in range(n):
-                for j in range(n):
-                    to, fro = lengths[i, j], lengths[j, i]
-                    result[pairs[g] + i * n + j] = to if to <= fro else -np.int64(fro)
+
+
+@compiled
+def small_signs(start: Ids, pairs: Ids, left: NDArray[np.bool_], lengths: Array, result: Array) -> None:
+    """As :func:`signs`, for all graphs that are not left, flat, and in place: both arrays are of eight bits."""
+    for g in range(len(start) - 1):
+        n, at = start[g + 1] - start[g], pairs[g]
+        for i in range(0 if left[g] else n):
+            for j in range(i + 1):
+                to, fro = np.int64(lengths[at + i * n + j]), np.int64(lengths[at + j * n + i])
+                if to == fro:
+                    result[at + i * n + j] = result[at + j * n + i] = min(to, 127)
+                else:
+                    nearer = min(to, fro)
+                    result[at + i * n + j] = nearer if to == nearer else -nearer
+                    result[at + j * n + i] = nearer if fro == nearer else -nearer
 
 
 @compiled

@@ -114,8 +114,11 @@ def _squares(graphs: Graphs, mirrored: NDArray[np.bool_], most: int, result: Arr
         result: (P,) where.
     """
     if fast():
-        ends, left = (graphs.start, graphs.pair_start, graphs.edge_start, graphs.edges), np.empty_like(mirrored)
-        bfs_module.squares(*ends, mirrored, result.dtype == np.int8, most, bfs_module.BYTES, left, result)
+        starts, left, lengths = (graphs.start, graphs.pair_start), np.empty_like(mirrored), result.view(np.uint8)
+        ends = (graphs.edges - np.repeat(graphs.start[:-1], np.diff(graphs.edge_start))[:, None]).astype(np.uint32)
+        bfs_module.squares(*starts, graphs.edge_start, ends, mirrored, most, bfs_module.BYTES, left, lengths)
+        if result.dtype == np.int8:
+            bfs_module.small_signs(*starts, left, lengths, result)
         return left
     for group in _groups(graphs.sizes, np.flatnonzero(graphs.sizes <= _SMALL)):
         whole = _floyd_warshall(graphs, mirrored, group)
