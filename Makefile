@@ -24,7 +24,8 @@ test: $(VENV)/.test  ## run all tests but the slow ones
 	$(PYTEST) -m 'not slow' --ignore tests/test_house.py --ignore tests/test_imports.py
 
 test-slow: $(VENV)/.test  ## run the slow tests: laws of all models, tracing all models, two machines, the site
-	$(PYTEST) -m slow $$(grep -rlE --include='test_*.py' 'mark\.slow|import (few|only)' tests)
+	$(PYTEST) -m 'slow or hypothesis' --hypothesis-profile thorough \
+	  $$(grep -rlE --include='test_*.py' 'mark\.slow|import (few|only)|@given' tests)
 
 check: $(VENV)/.test  ## lint, format, types and the directions of imports
 	$(BIN)/ruff check .

@@ -39,7 +39,7 @@ author = "The structpe developers"
 project_copyright = "the structpe developers, Apache-2.0"
 release = metadata.version("structpe")
 
-ALL = not tags.has("pages")  # type: ignore[name-defined]  # Sphinx puts it here
+ALL = not tags.has("pages")  # type: ignore[name-defined]  # noqa: F821, as Sphinx puts it here
 extensions = ["sphinx.ext.autodoc", "sphinx.ext.napoleon", "myst_parser", "sphinx_copybutton", "sphinx_design"]
 extensions += ["sphinx.ext.intersphinx", "sphinx_gallery.gen_gallery"] if ALL else []
 extensions += ["notebooks", "cheatsheet", "live"]  # modules of this folder: lessons to download, pages that are made
@@ -136,12 +136,14 @@ PACKAGES = {
 }
 """The parts of the library in the order in which the API names them."""
 INNER = {
+    "by_rows",
     "cli",
     "computed",
     "faces",
     "plain",
     "precision",
     "registry",
+    "spec",
     "dropout",
     "system",
 }

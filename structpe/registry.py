@@ -14,7 +14,7 @@ import importlib
 import pkgutil
 import re
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
@@ -158,8 +158,10 @@ def _folders(package: str) -> list[str]:
 
 
 def _import_all(package: str) -> None:
-    """Import every module of a package, and of the packages in it."""
+    """Import every module of a package, and of the packages in it, except private ones, which have no members."""
     for module in pkgutil.iter_modules(_folders(package), f"{package}."):
+        if module.name.rpartition(".")[2].startswith("_"):
+            continue
         if module.ispkg:
             _import_all(module.name)
         else:
@@ -191,9 +193,17 @@ def _whose(entry: metadata.EntryPoint) -> str:
     return named if entry.dist is None else f"{entry.dist.name} {entry.dist.version}: {named}"
 
 
-def unknown(what: str, given: str, known: list[str]) -> str:
-    """The message for an unknown name, with the nearest known name, and all known names if there are few."""
-    near = difflib.get_close_matches(given, known, n=1)
+def unknown(what: str, given: str, known: list[str], also: Sequence[str] = ()) -> str:
+    """The message for an unknown name, with the nearest known name, and all known names if there are few.
+
+    Args:
+        what: a noun for it.
+        given: the name.
+        known: names that it may have.
+        also: dotted names elsewhere, which are not listed, but one of them may be meant; best one with the same end.
+    """
+    same = [each for each in also if each.rpartition(".")[2] == given.rpartition(".")[2]]
+    near = same or difflib.get_close_matches(given, [*known, *also], n=1)
     hint = f" Did you mean {near[0]!r}?" if near else ""
     if len(known) <= _FEW:
         return f"there is no {what} named {given!r}.{hint} Known: {', '.join(known)}"

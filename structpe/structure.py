@@ -179,10 +179,10 @@ class Structure:
         self._check_texts("the label of node", self.nodes)
         if self.relations:
             self._check_texts("the relation of edge", self.relations)
-        wrong = np.flatnonzero(((self.edges < 0) | (self.edges >= size)).any(axis=1))
-        if len(wrong):
-            source, target = self.edges[wrong[0]]
-            raise self.error(f"edge {wrong[0]} is {source} -> {target}, but the {size} nodes are 0..{size - 1}")
+        if self.edges.size and self.edges.view(np.uint64).max() >= size:  # a negative number is a large one, unsigned
+            wrong = int(np.flatnonzero(((self.edges < 0) | (self.edges >= size)).any(axis=1))[0])
+            source, target = self.edges[wrong]
+            raise self.error(f"edge {wrong} is {source} -> {target}, but the {size} nodes are 0..{size - 1}")
         if self.relations and len(self.relations) != len(self.edges):
             raise self.error(f"{len(self.relations)} relations for {len(self.edges)} edges; give one per edge, or none")
         if self.root is not None and not isinstance(self.root, (int, np.integer)):

@@ -9,13 +9,15 @@ import os
 import random
 import signal
 import sys
+from collections.abc import Iterator
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import settings
 
+from tests.examples import register
 from tests.representatives import take_turn
 from tests.shapes import check_anew, check_shapes
 from tests.skips import pytest_terminal_summary  # noqa: F401  a hook: pytest finds it by its name
@@ -27,11 +29,16 @@ check_shapes()
 if (_found := importlib.util.find_spec("datasets")) is not None and _found.origin is None:
     sys.modules["datasets"] = None  # type: ignore[assignment]
 
-# The machines that run tests share their cores: the time of one example says nothing. Examples are the same each time,
-# so that a failure in continuous integration is a failure at home.
-settings.register_profile("structpe", deadline=None, derandomize=True, max_examples=50)
-settings.load_profile("structpe")
+register()
 torch.set_num_threads(1)
+
+# A seed is also kept for GPUs, with the trace of who set it, which takes longer than many a test.
+if not torch.accelerator.is_available():
+    for _module in (torch.cuda, torch.mtia, torch.xpu):
+        _module.traceback = SimpleNamespace(format_stack=list)
+
+# Only a machine that loses its power needs the disk to have the bytes, and no test takes that away.
+os.fsync = lambda handle: None
 
 # Under nohup SIGHUP is ignored, also by each process that is started, and tests of it would see nothing. A function
 # that does nothing serves this process as well, and those that it starts hear the signal. It is one of the standard
@@ -68,6 +75,15 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.enable()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def kernels_at_once() -> Iterator[None]:
+    """Lists of tests are short, and so NumPy would compute all of them."""
+    from structpe.encodings.compiled import at_once  # not above: shapes are checked of what is imported from there on
+
+    with at_once():
+        yield
 
 
 @pytest.fixture

@@ -60,7 +60,11 @@ def training(folder: Path) -> None:
     from structpe.tasks.runs import train
     from tests.tasks.prediction.tiny import single
 
-    train(single(folder, training={"steps": 10**6, "devices": 2, "workers": 1, "validate_every": 10**6}))
+    train(
+        single(
+            folder, training={"steps": 10**6, "hardware": {"devices": 2, "workers": 1}, "validation": {"every": 10**6}}
+        )
+    )
 
 
 KINDS: dict[str, tuple[Callable[[Path], None], int]] = {

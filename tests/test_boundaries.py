@@ -109,7 +109,11 @@ OF_MODELS: dict[str, Callable[[Any], Any]] = {
         TransformerConfig(width=8, heads=2, encoder_layers=1, decoder_layers=1, feedforward=8), 5, given, given
     ),
     "GraphModel": lambda given: GraphModel(
-        GraphModelConfig(width=8, heads=2, layers=1, feedforward=8, message_passing=None), given, None, None, 1
+        GraphModelConfig(width=8, heads=2, layers=1, feedforward=8, message_passing=None),
+        given,
+        None,
+        None,
+        1,
     ),
 }
 BUILT_ONLY: dict[str, Callable[[Any], Any]] = {

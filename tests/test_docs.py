@@ -266,7 +266,8 @@ def test_the_cheatsheet_has_each_model_in_one_family() -> None:
     cells = list(sheet["cells"]("T5", [sheet["facts"](name) for name in row]))
     assert len(cells) == len(sheet["COLUMNS"])
     assert {"offset", "triple-offset"} <= set(cells[3].split(", "))
-    assert (cells[5], cells[7], cells[8]) == ("sdpa, small, tables, tiled", "mask", "256 to 1,536")
+    assert {"sdpa", "small", "tables", "tiled"} <= set(cells[5].split(", "))
+    assert (cells[7], cells[8]) == ("mask", "256 to 1,536")
 
 
 def test_a_lesson_becomes_a_notebook_with_the_same_program_and_closed_answers() -> None:

@@ -12,15 +12,17 @@ BELOW: dict[str, set[str]] = {
     "registry": {"errors"},
     "system": {"errors"},
     "plain": {"computed", "registry"},
+    "spec": {"errors"},
     "structure": {"errors"},
     "terms": {"computed", "errors"},
+    "by_rows": set(),
     "dropout": set(),
     "precision": set(),
     "encodings": {"computed", "plain", "structure"},
     "attention": {"dropout", "precision", "registry", "terms"},
     "formats": {"plain", "system", "transforms"},
     "transforms": {"structure"},
-    "positions": {"dropout", "encodings", "precision", "terms"},
+    "positions": {"by_rows", "dropout", "encodings", "precision", "spec", "terms"},
     "data": {"attention", "faces", "plain", "positions", "formats"},
     "objectives": {"registry", "structure"},
     "datasets": {"data", "objectives"},
@@ -36,6 +38,7 @@ FOREIGN = {"torch", "numpy", "scipy", "threadpoolctl", "jaxtyping", "msgspec", "
 # A subclass of Lightning's classes needs them when it is defined, a notebook of marimo when it is made, a component of
 # spaCy when it is registered. Only what trains, shows or is in a pipeline imports these modules.
 FOREIGN_IN = {
+    "structpe.attention._triton_kernels": {"triton"},  # itself imported inside a function
     "structpe.tasks.training": {"lightning"},
     "structpe.pictures.app": {"marimo"},
     "structpe.parsing.component": {"spacy"},
@@ -49,6 +52,7 @@ SHARED = {
     "gather",
     "layout",
     "reference",
+    "rows",
     "build",
     "main",
     "levels",
@@ -158,7 +162,7 @@ def test_position_models_know_no_kernel() -> None:
 
 def is_light(name: str) -> bool:
     """Whether a module of ours imports the standard library only, and little of it."""
-    light = {"", "cli", "errors", "registry"}
+    light = {"", "cli", "errors", "registry", "spec"}
     system = tuple(f"structpe.system.{module}" for module in ("printing", "processes", "progress"))
     return package_of(name) in light or name.startswith(system)
 

@@ -35,6 +35,14 @@ def test_a_name_that_is_not_there() -> None:
         _ = structpe.atend  # type: ignore[attr-defined]
 
 
+def test_modules_are_attributes_too() -> None:
+    """As in PyTorch: one ``import structpe`` is enough for ``structpe.formats.tree``."""
+    code = "import structpe; print(structpe.formats.tree.__module__, structpe.nn.layer.__name__)"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert found == ["structpe.formats.trees", "structpe.nn.layer"]
+    assert not hasattr(structpe, "formats.trees")
+
+
 def test_the_example_of_the_docstring_runs() -> None:
     import torch
 

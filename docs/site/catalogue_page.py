@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from sources import field
 
-from structpe.cli.positions import ModelRow
+from structpe.cli.rows import ModelRow
 from structpe.positions import MODELS, Dims
 from structpe.positions.citing import reference
 

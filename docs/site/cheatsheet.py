@@ -24,7 +24,7 @@ import model_pages  # noqa: E402
 
 import structpe  # noqa: E402
 from structpe.attention import KERNELS  # noqa: E402
-from structpe.cli.positions import ModelRow  # noqa: E402
+from structpe.cli.rows import ModelRow  # noqa: E402
 from structpe.positions import MODELS, PositionModel  # noqa: E402
 
 __all__ = ["families", "main"]

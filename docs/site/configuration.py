@@ -6,7 +6,7 @@ python docs/site/configuration.py > docs/configuration.md
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -66,25 +66,22 @@ def run(cls: type, known: type | None = None) -> None:
     """Print the keys of a run, but those that another run has with the same default."""
     theirs = {} if known is None else get_type_hints(known)
     groups = {f.name: get_type_hints(cls)[f.name] for f in fields(cls)}
-    print(
-        table("The run", cls, "", skip=[name for name, hint in groups.items() if is_dataclass(hint) or name in theirs])
-    )
+    print(table("The run", cls, "", [name for name, hint in groups.items() if is_dataclass(hint) or name in theirs]))
     for name, group in groups.items():
         if is_dataclass(group) and isinstance(group, type) and group is not theirs.get(name):
-            own = vars(group)["__annotations__"] if issubclass(group, theirs.get(name, group)) else ()
-            skip = [f.name for f in fields(group) if own and f.name not in own]
-            print(f"\n{table(f'`{name}`', group, f'{name}.', skip)}")
+            print(f"\n{table(f'`{name}`', group, f'{name}.', known=theirs.get(name))}")
 
 
-def table(title: str, cls: type, prefix: str, skip: list[str] | None = None) -> str:
+def table(title: str, cls: type, prefix: str, skip: Sequence[str] = (), known: type | None = None) -> str:
     """A heading, and a line of the table for each key."""
     head = ["| key | values | default | meaning |", "|---|---|---|---|"]
-    return "\n".join([f"### {title}", "", *head, *rows(cls, prefix, skip or [])])
+    return "\n".join([f"### {title}", "", *head, *rows(cls, prefix, skip, known)])
 
 
-def rows(cls: type, prefix: str, skip: list[str]) -> Iterator[str]:
-    """The lines of the table."""
+def rows(cls: type, prefix: str, skip: Sequence[str] = (), known: type | None = None) -> Iterator[str]:
+    """The lines of the table, without keys that ``known``, a base class, has with the same default."""
     hints = get_type_hints(cls)
+    theirs = {each.name: each for each in fields(known)} if known and issubclass(cls, known) else {}
     documented = [
         parse(each.__doc__ or "").params for each in reversed(cls.__mro__)
     ]  # a class may only change defaults
@@ -92,12 +89,20 @@ def rows(cls: type, prefix: str, skip: list[str]) -> Iterator[str]:
     for field in fields(cls):
         if field.name in skip:
             continue
-        if field.default_factory is hints[field.name] and is_dataclass(hints[field.name]):
-            yield from rows(hints[field.name], f"{prefix}{field.name}.", [])
-        else:
+        hint = hints[field.name]
+        group = next(
+            (each for each in (hint, *get_args(hint)) if is_dataclass(each) and each is field.default_factory), None
+        )
+        if hint is not group and (field.name not in theirs or default(field) != default(theirs[field.name])):
+            if field.name not in meanings:
+                raise SystemExit(f"{cls.__name__}: add a line for {field.name!r} to Args in its docstring")
             meaning = " ".join(meanings[field.name].split()).replace("``", "`")
-            cells = [f"`{prefix}{field.name}`", values(hints[field.name]), default(field), meaning]
+            cells = [f"`{prefix}{field.name}`", values(hint), default(field), meaning]
             yield f"| {' | '.join(cells)} |"
+        if group is not None:
+            yield from rows(
+                group, f"{prefix}{field.name}.", known=get_type_hints(known)[field.name] if theirs else None
+            )
 
 
 def values(hint: Any) -> str:
@@ -108,6 +113,8 @@ def values(hint: Any) -> str:
         return ", ".join(f"`{each}`" for each in get_args(hint))
     if get_origin(hint) in (Union, UnionType):
         return ", ".join(values(each) for each in get_args(hint))
+    if is_dataclass(hint):
+        return "a mapping"
     if hint is NoneType:
         return "`null`"
     # Lists and mappings as Python writes them, without the modules of what they hold.
@@ -117,7 +124,8 @@ def values(hint: Any) -> str:
 def default(field: Field[Any]) -> str:
     """The default as YAML has it."""
     if field.default_factory is not MISSING:
-        return f"`{yaml.safe_dump(field.default_factory(), default_flow_style=True).strip()}`"
+        made = field.default_factory()
+        return "as below" if is_dataclass(made) else f"`{yaml.safe_dump(made, default_flow_style=True).strip()}`"
     if field.default is MISSING:
         return "required"
     return f"`{yaml.safe_dump(field.default).partition(chr(10))[0]}`"

@@ -25,7 +25,7 @@ from sources import named, source
 
 import structpe
 from structpe.attention import KERNELS
-from structpe.cli.positions import ModelRow, about
+from structpe.cli.rows import ModelRow, about
 from structpe.encodings import ENCODINGS, UNREACHABLE, WITHIN, Encoding
 from structpe.encodings.compiled import slow
 from structpe.errors import StructPEError

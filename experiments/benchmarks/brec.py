@@ -31,7 +31,7 @@ from structpe.tasks.config import fitted
 from structpe.tasks.prediction.study import versions
 
 NUMBERS = 16
-MODEL = GraphModelConfig(width=32, layers=3, heads=4, feedforward=64, norm="batch", readout="sum", head_layers=1)
+MODEL = GraphModelConfig(width=32, layers=3, feedforward=64, norm="batch", readout="sum", head_layers=1)
 """Normalised over the batch, which makes small differences of two graphs large."""
 POSITIONS: dict[str, Any] = {
     "none": [],

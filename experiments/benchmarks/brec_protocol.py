@@ -73,7 +73,7 @@ class BrecConfig:
                 f"{self.copies} copies, batches of {self.batch}, {self.epochs} epochs; give 2 copies or more, an even "
                 "batch, and 0 epochs or more"
             )
-        bounded(self, copies=BATCH, batch=BATCH, epochs=STEPS)
+        bounded(self, copies=(2, BATCH), batch=(2, BATCH), epochs=(0, STEPS))
 
 
 class Verdict(NamedTuple):

@@ -61,7 +61,11 @@ def measured(study: StudyConfig, key: Key, seconds: float, scratch: Path) -> dic
     config = study.run(key)
     task, data = prepared(config, scratch)
     training = replace(
-        config.training, steps=MOST, validate_every=MOST, checkpoint_every=MOST, log_every=MOST, patience=0
+        config.training,
+        steps=MOST,
+        validation=replace(config.training.validation, every=MOST, patience=0),
+        checkpoint_every=MOST,
+        logs=replace(config.training.logs, every=MOST),
     )
     # Without a validation split there is no validation; with one it is measured by itself.
     enough, task.dev = Enough(seconds), []
@@ -72,7 +76,7 @@ def measured(study: StudyConfig, key: Key, seconds: float, scratch: Path) -> dic
     ended = result(scratch / "run", training, plan.per_epoch)
     validation = validated(task, data)
     planned = config.training
-    validations = math.ceil(planned.steps / planned.validate_every)
+    validations = math.ceil(planned.steps / planned.validation.every)
     return {
         "encoding_seconds": data.encoding_seconds,
         "step_ms": 1e3 * ended.step_seconds,

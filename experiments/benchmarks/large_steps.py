@@ -65,7 +65,7 @@ def measured(root: Path, row: str, steps: int) -> str:
     model = GraphModel(config.model, position, benchmark.nodes, benchmark.edges, objective.numbers, objective.level)
     data = SOURCES["node"].data(config, benchmark, benchmark.splits[0], model, root / "encodings")
     task = Prediction(model, objective, data.valid, data.scored)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=config.training.learning_rate, fused=True)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=config.training.optimiser.learning_rate, fused=True)
     makes, takes = [], []
     for numbers in BatchPlan(data.sizes, config.training.batch_size, 0).batches(0, steps):
         start = time.process_time()

@@ -144,11 +144,11 @@ def _text(folder: Path) -> None:
 
 TRAINING = {
     "steps": 8,
-    "warmup": 2,
-    "validate_every": 3,
+    "optimiser": {"warmup": 2},
+    "validation": {"every": 3},
     "checkpoint_every": 2,
-    "log_every": 1,
-    "accelerator": "cpu",
+    "logs": {"every": 1},
+    "hardware": {"accelerator": "cpu"},
 }
 MODEL = {"width": 8, "layers": 1, "heads": 2, "feedforward": 16}
 

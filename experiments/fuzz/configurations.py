@@ -11,8 +11,8 @@ from mutate import mutated
 
 from structpe.cli._inputs import parse_encoding, parse_position
 from structpe.datasets.catalogue import parsed
+from structpe.encodings.base import as_encoding
 from structpe.positions import Dims, build
-from structpe.positions.build import build_encoding
 from structpe.tasks.graph_to_text.config import load_config
 from structpe.tasks.prediction.config import load_config as load_prediction
 from structpe.tasks.prediction.study import load_study
@@ -95,7 +95,6 @@ model:
   layers: 2
 position: [rwse]
 sampling:
-  kind: neighbours
   fanouts: [3, 3]
 training:
   steps: 10
@@ -172,7 +171,7 @@ def take(content: bytes, folder: Path) -> None:
     else:
         for line in text.decode("utf-8", "replace").split("\n"):
             if kind == b"encode":
-                build_encoding(parse_encoding(line))
+                as_encoding(parse_encoding(line))
             else:
                 described = parse_position(line)
                 build(described, Dims(8, 2, 1)) if _small(described) else None

@@ -15,8 +15,8 @@ from structpe.data import store
 from structpe.datasets.catalogue import card_of
 from structpe.datasets.downloads import Download, _had
 from structpe.datasets.records import recorded
+from structpe.encodings.base import as_encoding
 from structpe.plain import read_json
-from structpe.positions.build import build_encoding
 from structpe.structure import Structure
 from structpe.tasks.training import checkpoint
 from structpe.tasks.training.result import Result
@@ -46,7 +46,7 @@ def _stored() -> dict[str, bytes]:
     """The files of a store of two structures."""
     structures = [Structure(("a", "b", "c"), [(0, 1), (1, 2)], name=name) for name in "xy"]
     with TemporaryDirectory() as folder:
-        store.write(Path(folder) / "a", structures, [build_encoding({"name": "distance", "max_distance": 3})])
+        store.write(Path(folder) / "a", structures, [as_encoding({"name": "distance", "max_distance": 3})])
         return {file.name: file.read_bytes() for file in (Path(folder) / "a").iterdir()}
 
 

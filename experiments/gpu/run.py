@@ -47,7 +47,7 @@ STUDIES = {
 MODELS = ("linearised", "graformer", "zhu-cnn")
 JOBS = max(1, min(6, (os.cpu_count() or 1) // 2))
 """Trainings at a time: steps of small models wait for the host, where each has two cores then."""
-QUICK = ["--training.steps", "2", "--training.validate_every", "2", "--seeds", "[0]"]
+QUICK = ["--training.steps", "2", "--training.validation.every", "2", "--seeds", "[0]"]
 GRACE = 60.0
 """Seconds that a job gets to write its checkpoint."""
 
@@ -79,7 +79,7 @@ def jobs(given: argparse.Namespace) -> Iterator[Job]:
     rounds = ["--rounds", "1", "--batch", "8"] if given.quick else []
     words = [str(speed / "gps.py"), str(given.corpora), "--device", device, "--threads", "1", *rounds]
     yield Job("step", words, given.corpora / "peptides_func")
-    accelerator = ["--training.accelerator", "cpu" if given.device.type == "cpu" else "gpu"]
+    accelerator = ["--training.hardware.accelerator", "cpu" if given.device.type == "cpu" else "gpu"]
     for name, folder in STUDIES.items():
         words = ["-m", "structpe", "study", str(ROOT / "experiments" / "benchmarks" / f"{name}.yaml")]
         words += ["--root", str(given.corpora), "--jobs", str(JOBS)]
@@ -90,9 +90,9 @@ def jobs(given: argparse.Namespace) -> Iterator[Job]:
 
 def texts(given: argparse.Namespace) -> Iterator[Job]:
     """Texts of WebNLG, seed by seed."""
-    changed: dict[str, Any] = {"training.accelerator": "cpu" if given.device.type == "cpu" else "gpu"}
+    changed: dict[str, Any] = {"training.hardware.accelerator": "cpu" if given.device.type == "cpu" else "gpu"}
     if given.quick:
-        changed |= {"training.steps": 2, "training.validate_every": 2, "dev_texts": 4, "search.longest": 4}
+        changed |= {"training.steps": 2, "training.validation.every": 2, "dev_texts": 4, "search.longest": 4}
     for seed in [1] if given.quick else [1, 2, 3]:
         words = [str(ROOT / "experiments" / "graph_to_text" / "run.py"), "webnlg", "--base", "gpu"]
         words += ["--data", str(given.corpora), "--models", *MODELS, "--seeds", str(seed)]

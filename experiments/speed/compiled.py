@@ -105,7 +105,7 @@ class Case:
 
 def zinc(corpora: Path, size: int) -> Case:
     """Molecules, and the number that is predicted of each: here that of its atoms, as it does not matter to speed."""
-    config = GraphModelConfig(64, 4, 4, feedforward=128)
+    config = GraphModelConfig(64, 4, feedforward=128)
     position = build({"name": "t5", "encoding": "undirected-distance"}, config.dims)
     model = GraphModel(config, position, Categories((ATOMS,)), Categories((BONDS,)), 1)
     graphs = _molecules(corpora / "zinc12k" / "zinc12k_test.npz", 1000)[0]

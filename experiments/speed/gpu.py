@@ -5,9 +5,9 @@
     python experiments/speed/gpu.py --device cpu --quick   # tries the script itself, without the kernel flex
 
 1. ``equal``: output and gradients of each kernel in float32, of ``dense`` in float64; the largest difference.
-2. ``time``: forward, and forward and backward, in bfloat16 on a GPU: a trainable scalar bias, and vectors of Shaw
-   et al. at keys, or at keys and values. The ways take turns; a ratio is to PyTorch's attention without position
-   (FlashAttention).
+2. ``time``: forward, and forward and backward, in bfloat16 on a GPU: a trainable scalar bias, a bias of each pair, the
+   bias of triangle attention, and vectors of Shaw et al. at keys, or at keys and values. The ways take turns; a ratio
+   is to PyTorch's attention without position (FlashAttention). Memory is that of one step.
 3. ``zinc``: a training step of GPS beside PyTorch Geometric's, by ``gps.py``, as theirs / ours.
 
 Parts that would start after ``--minutes`` are skipped, and say so. The exit status is 1 if a kernel differs or fails.
@@ -30,7 +30,7 @@ from timing import medians
 from torch import Tensor
 from torch.nn import functional
 
-from structpe.attention import KERNELS, attend, flex
+from structpe.attention import KERNELS, attend, probe
 from structpe.terms import Factor, Lookup, Pairs, SparsePairs, Terms, Toeplitz
 
 HEADS, WIDTH, ROWS = 8, 64, 32
@@ -38,11 +38,15 @@ SIZES = [(8, 512), (2, 2048), (1, 8192)]
 CLOSE = 2e-3
 CASES = ["bias", "gate", "key", "query", "product", "value", "factors", "mask", "causal", "pairs", "feature_map"]
 WAYS: dict[str, dict[str, str]] = {
-    "scalar bias": dict.fromkeys(("flex", "sdpa", "tiled"), "bias"),
+    "scalar bias": dict.fromkeys(("triton", "flex", "sdpa", "tiled"), "bias"),
+    "bias of each pair": dict.fromkeys(("triton", "sdpa", "tiled"), "tensor"),
+    "triangle attention": dict.fromkeys(("triton", "sdpa", "tiled"), "triangle"),
     "Shaw keys": dict.fromkeys(("flex", "sdpa", "tiled"), "key"),
     "Shaw keys and values": {"tiled": "key value", "tables": "key value"},
 }
 """Of each case: the kernels, and the fields of the terms."""
+BIASES = {"tensor": "bias", "triangle": "bias"}
+"""Kinds of a field that a case asks for."""
 
 
 def said(**what: Any) -> None:
@@ -84,7 +88,15 @@ class Drawn:
 
     def terms(self, some: str) -> Terms:
         """With these fields."""
-        return Terms(**{name: getattr(self, f"of_{name}")() for name in some.split()})
+        return Terms(**{BIASES.get(name, name): getattr(self, f"of_{name}")() for name in some.split()})
+
+    def of_tensor(self) -> tuple[Tensor, ...]:
+        """A bias that is a tensor, of each structure."""
+        return (self.numbers(self.b, HEADS, self.n, self.n),)
+
+    def of_triangle(self) -> tuple[Tensor, ...]:
+        """A bias that is a tensor, of all structures: in triangle attention these are the rows of one."""
+        return (self.numbers(1, HEADS, self.n, self.n),)
 
     def of_bias(self) -> tuple[Lookup, ...]:
         """Of any pair."""
@@ -211,6 +223,11 @@ def measure(case: str, b: int, n: int, device: torch.device, rounds: int) -> boo
             "training_ratio": training[name] / training["none"],
         }
         rounded = {key: round(value, 3) for key, value in (took | ratios).items()}
+        if device.type == "cuda":
+            torch.cuda.reset_peak_memory_stats(device)
+            before = torch.cuda.memory_allocated(device)
+            trained(ways[name])
+            rounded["training_mib"] = (torch.cuda.max_memory_allocated(device) - before) >> 20
         said(part="time", case=case, structures=b, units=n, dtype=str(dtype), way=name, **rounded)
     return whole
 
@@ -261,9 +278,10 @@ def main() -> int:
     start, whole = time.monotonic(), True
     where = torch.cuda.get_device_name(given.device) if given.device.type == "cuda" else "CPU"
     said(part="machine", device=where, torch=torch.__version__, python=sys.version.split()[0])
-    for dtype in (torch.float32, torch.bfloat16) if given.device.type == "cuda" and asked(given, "probe") else ():
-        found = flex.probe(given.device, dtype, WIDTH)
-        said(part="probe", dtype=str(dtype), reason=found.reason, deterministic=found.deterministic)
+    dtypes = (torch.float32, torch.bfloat16) if given.device.type == "cuda" and asked(given, "probe") else ()
+    for dtype, kernel in itertools.product(dtypes, ("flex", "triton")):
+        found = probe(kernel, given.device, dtype, WIDTH)
+        said(part="probe", kernel=kernel, dtype=str(dtype), reason=found.reason, deterministic=found.deterministic)
         whole = whole and found.reason is None
     for n in ((20,) if given.quick else (20, 150)) if asked(given, "equal") else ():
         whole = equal(given.device, n, given.cases) and whole

@@ -14,7 +14,6 @@ import ctypes
 import gc
 import re
 from collections.abc import Sequence
-from contextlib import nullcontext
 from itertools import cycle, islice
 from pathlib import Path
 
@@ -23,7 +22,7 @@ import numpy as np
 import structpe
 from structpe.data.chunks import columns
 from structpe.encodings import ENCODINGS, Encoding
-from structpe.encodings.compiled import slow
+from structpe.encodings.compiled import at_once, slow
 from structpe.formats import stream
 from structpe.structure import Structure
 
@@ -43,7 +42,7 @@ def main() -> None:
     parser.add_argument("--without-numba", action="store_true")
     given = parser.parse_args()
     print("| file | encoding | result, MiB | peak, MiB | peak / result |\n|---|---|---|---|---|")
-    with slow() if given.without_numba else nullcontext():
+    with slow() if given.without_numba else at_once():
         for file in given.files:
             found = [
                 item.structure

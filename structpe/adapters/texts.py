@@ -209,10 +209,7 @@ class TextsConfig:
     longest_target: int = 256
 
     def __post_init__(self) -> None:
-        for name in ("longest_source", "longest_target"):
-            if (value := getattr(self, name)) < 1:
-                raise ConfigError(f"prepare.{name} is {value}; it must be 1 or more")
-        bounded(self, "prepare.", longest_source=UNITS, longest_target=UNITS)
+        bounded(self, "prepare.", longest_source=(1, UNITS), longest_target=(1, UNITS))
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,6 +26,7 @@ from structpe.registry import Registry
 from structpe.terms import Factor, Lookup, Pairs, Projection, SparsePairs, Terms, Toeplitz
 
 __all__ = [
+    "ENABLED",
     "KERNELS",
     "Call",
     "Kernel",
@@ -42,6 +43,7 @@ __all__ = [
     "forget_choices",
     "kernel",
     "of_offsets",
+    "padded_width",
     "room",
     "watching",
 ]
@@ -221,6 +223,8 @@ class Kernel:
             None if the kernel computes buckets one by one.
         at_once: whether ``ragged`` can compute a call.
         devices: types of the devices it runs on; empty for all.
+        probed: fields of which :func:`structpe.attention.probe` compares tables with ``dense``, without which ``auto``
+            does not take the kernel; empty if it needs no probe.
     """
 
     name: str
@@ -232,6 +236,7 @@ class Kernel:
     ragged: Ragged | None = None
     at_once: Callable[[Call], bool] = _never
     devices: frozenset[str] = frozenset()
+    probed: frozenset[str] = frozenset()
 
     def unable(self, used: frozenset[str]) -> str | None:
         """Why it cannot compute terms that use these fields; None if it can."""
@@ -253,11 +258,25 @@ class Kernel:
 
     def unsuited(self, call: Call) -> str | None:
         """Why ``auto`` does not consider it for a call; None if it does."""
-        return self.unable(call.used) or self.absent(call.device) or self.limits(call)
+        return self.unable(call.used) or self.absent(call.device) or self._untried(call) or self.limits(call)
+
+    def _untried(self, call: Call) -> str | None:
+        if not self.probed or (self.name, call.device, call.dtype, padded_width(call.shape[4])) in ENABLED:
+            return None
+        return "is not enabled for this device, dtype and width of a head; see structpe.attention.enable"
 
     def suits(self, call: Call) -> bool:
         """Whether ``auto`` considers it for a call."""
         return self.unsuited(call) is None
+
+
+ENABLED: set[tuple[str, str, torch.dtype, int]] = set()
+"""For kernels that need a probe: name, type of device, dtype and width of a head as it is computed."""
+
+
+def padded_width(d: int) -> int:
+    """The next power of two, at least 16: compiled kernels of GPUs know no other width of a head."""
+    return max(16, 1 << (d - 1).bit_length())
 
 
 KERNELS: Registry[Kernel] = Registry("structpe.attention", "attention kernel", StructPEError)
@@ -273,12 +292,17 @@ def kernel(
     ragged: Ragged | None = None,
     at_once: Callable[[Call], bool] = _never,
     devices: str = "",
+    probed: str = "",
 ) -> Callable[[Compute], Compute]:
-    """Register a function as a kernel; see :class:`Kernel`. Fields and devices are separated by spaces."""
+    """Register a function as a kernel; see :class:`Kernel`, and :mod:`structpe.attention` for what it must compute.
+
+    Fields and devices are separated by spaces.
+    """
 
     def enter(compute: Compute) -> Compute:
         fields = frozenset(supports.split()), compute, cost, frozenset(needs.split())
-        KERNELS.add(name, Kernel(name, *fields, limits, ragged, at_once, frozenset(devices.split())))
+        on = frozenset(devices.split()), frozenset(probed.split())
+        KERNELS.add(name, Kernel(name, *fields, limits, ragged, at_once, *on))
         return compute
 
     return enter
@@ -463,8 +487,18 @@ def _problems(terms: Terms, q: Tensor, k: Tensor) -> Iterator[str]:
         given = getattr(terms, field.name)
         for term in given if isinstance(given, tuple) else ():
             yield from _of_places(field.name, term)
+    mapped: Any = q, k
     for each in terms.maps:
-        yield from _of_map(each(q, k))
+        mapped = each(*mapped)
+        yield from _of_map(mapped)
+    width = mapped[0].shape[-1]
+    for name in ("key", "query", "product"):
+        for term in getattr(terms, name):
+            if (own := term.table.shape[-1]) != width:
+                yield (
+                    f"the vectors of a {name} have width {own}, and the queries and keys that they are multiplied with "
+                    f"have width {width} after the maps; use only one of the position models that give these"
+                )
 
 
 def _of_places(name: str, term: Any) -> Iterator[str]:

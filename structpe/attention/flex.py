@@ -5,18 +5,14 @@ only: PyTorch does not compute the gradient of a tensor that is read at two plac
 
 Shapes: b batch, h heads, n queries, m keys, r rows of a structure, e listed pairs, s size of a block.
 
-``auto`` takes it only after :func:`enable`, which compares it with ``dense`` on the GPU at hand::
-
-    from structpe.attention import flex
-
-    flex.enable("cuda", torch.bfloat16, width=64)
+``auto`` takes it only after :func:`structpe.attention.enable`, which compares it with ``dense`` on the GPU at hand.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, reduce
 from typing import Any, TypeAlias
 
@@ -24,25 +20,21 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from structpe.attention.attend import KERNELS, Call, forget_choices, kernel
+from structpe.attention.attend import Call, kernel, padded_width
 from structpe.attention.gather import mixed
-from structpe.errors import StructPEError, listed
+from structpe.errors import StructPEError
 from structpe.terms import Lookup, Pairs, SparsePairs, Terms, Toeplitz
 
 __all__ = [
     "Mask",
     "Masks",
-    "Probe",
     "Score",
     "block_mask",
-    "disable",
     "eager",
-    "enable",
     "flex",
     "kernel_options",
     "masks_of",
     "modifications",
-    "probe",
     "score_of",
 ]
 
@@ -296,31 +288,11 @@ BLOCK = 128
 """Queries and keys of a block of the mask."""
 
 
-@dataclass(frozen=True)
-class Probe:
-    """What FlexAttention computes on a device.
-
-    Attributes:
-        reason: why it cannot be used there; None if its values and gradients are those of ``dense``.
-        deterministic: whether all gradients had the same bits twice. This proves nothing about other sizes: with
-            deterministic algorithms and gradients the kernel is refused in any case.
-    """
-
-    reason: str | None
-    deterministic: bool = False
-
-
-_ENABLED: set[tuple[str, torch.dtype, int]] = set()
-"""By type of device, dtype and width of a head as it is computed."""
-
-
 def _limits(call: Call) -> str | None:
     if call.dropout:
         return "has no dropout of attention weights"
     if call.traced:
         return "is compiled on its own, not as part of a compiled model"
-    if (call.device, call.dtype, _width(call.shape[4])) not in _ENABLED:
-        return "is not enabled for this device, dtype and width of a head; see structpe.attention.flex.enable"
     if call.large:
         return "multiplies each query with all rows of vectors, and there are as many rows as pairs"
     if call.gradients and torch.are_deterministic_algorithms_enabled():
@@ -338,6 +310,7 @@ def _cost(call: Call) -> float:
     cost=_cost,
     limits=_limits,
     devices="cuda",
+    probed="bias gate key query",
 )
 def flex(q: Tensor, k: Tensor, v: Tensor, terms: Terms, dropout: float = 0.0) -> Tensor:
     """O(b h (n + m) d) memory, and O(b h n r) for vectors of r rows; listed pairs are kept by blocks of 128 x 128.
@@ -390,41 +363,6 @@ def block_mask(masks: Masks, n: int, m: int, size: int = BLOCK) -> Any:
     return BlockMask.from_kv_blocks(*partly, *wholly, BLOCK_SIZE=size, mask_mod=masks.mod, seq_lengths=(n, m))
 
 
-def probe(device: torch.device | str, dtype: torch.dtype, width: int) -> Probe:
-    """Compare small problems, with gradients of queries, keys, values and tables, with ``dense`` on a device.
-
-    A result is kept: the next call with these arguments does not compute again.
-    """
-    where = torch.device(device)
-    if dtype not in _CLOSE:
-        return Probe(f"computes in {listed(_CLOSE)}, and this is {dtype}")
-    if where.type != "cuda":
-        return Probe(f"runs on cuda only, and this is {where.type}")
-    if not torch.cuda.is_available():
-        return Probe("runs on cuda only, and this machine has no such device")
-    return _on_cuda(where, dtype, _width(width))
-
-
-def enable(device: torch.device | str = "cuda", dtype: torch.dtype = torch.float32, width: int = 64) -> Probe:
-    """Let ``auto`` take the kernel ``flex`` for this dtype and width of a head, if its :func:`probe` succeeds.
-
-    Raises:
-        StructPEError: the probe failed.
-    """
-    found = probe(device, dtype, width)
-    if found.reason is not None:
-        raise StructPEError(f"kernel 'flex' cannot be enabled for {dtype} and heads of {width}: it {found.reason}")
-    _ENABLED.add((torch.device(device).type, dtype, _width(width)))
-    forget_choices()
-    return found
-
-
-def disable() -> None:
-    """Undo every :func:`enable`."""
-    _ENABLED.clear()
-    forget_choices()
-
-
 def _computed(attention: Callable[..., Any], q: Tensor, k: Tensor, v: Tensor, terms: Terms) -> Tensor:
     """Attention by FlexAttention, compiled or not."""
     for change in terms.maps:
@@ -440,7 +378,7 @@ def _computed(attention: Callable[..., Any], q: Tensor, k: Tensor, v: Tensor, te
         q = torch.cat([scale * q, *(x.left.to(q.dtype).expand(*q.shape[:3], -1) for x in terms.factors)], -1)
         k = torch.cat([k, *(x.right.to(k.dtype).expand(*k.shape[:3], -1) for x in terms.factors)], -1)
         scale = 1.0
-    q, k, v = (functional.pad(x, (0, _width(x.shape[-1]) - x.shape[-1])) for x in (q, k, v))
+    q, k, v = (functional.pad(x, (0, padded_width(x.shape[-1]) - x.shape[-1])) for x in (q, k, v))
     blocks = None if masks is None else block_mask(masks, n, m)
     options = kernel_options(terms, q.dtype, captured)
     out: Tensor = attention(q, k, v, score_mod=score_mod, block_mask=blocks, scale=scale, kernel_options=options)
@@ -461,11 +399,6 @@ def kernel_options(terms: Terms, dtype: torch.dtype, captured: bool = False) -> 
     tables = sum(len(getattr(terms, name)) for name in ("bias", "gate", "key", "query"))
     tables += 2 * sum(x.left.shape[-1] for x in terms.factors) if captured else 0
     return {"num_stages": 1} if dtype.itemsize == 2 and tables > 1 else None
-
-
-def _width(d: int) -> int:
-    """The next power of two, at least 16: the kernels of GPUs know no other."""
-    return max(16, 1 << (d - 1).bit_length())
 
 
 def _ordered(blocks: Tensor) -> tuple[Tensor, Tensor]:
@@ -491,75 +424,3 @@ def _compiled() -> Callable[..., Any]:
 
 _FORMS = 64
 """The largest number of forms and sizes that are compiled; PyTorch raises an error beyond it."""
-
-
-@cache
-def _on_cuda(device: torch.device, dtype: torch.dtype, width: int) -> Probe:
-    with torch.enable_grad():
-        return _probed(lambda *given: _computed(_compiled(), *given), device, dtype, width)
-
-
-def _probed(
-    compute: Callable[[Tensor, Tensor, Tensor, Terms], Tensor], device: torch.device, dtype: torch.dtype, width: int
-) -> Probe:
-    """Compare a way to compute attention with ``dense`` in float64: sizes below and above a block."""
-    same = True
-    for n, some in ((40, ("bias",)), (150, ("bias", "gate", "key", "query"))):
-        try:
-            first, second = (_problem(compute, n, some, device, dtype, width) for _ in range(2))
-        except (RuntimeError, ValueError, TypeError, LookupError, AssertionError, ImportError) as error:
-            return Probe(f"fails with {n} units: {type(error).__name__}: {str(error).strip().partition(chr(10))[0]}")
-        for name, expected in _problem(_reference, n, some, device, torch.float64, width).items():
-            by, most = (first[name] - expected).abs().max().item(), max(1.0, expected.abs().max().item())
-            if not by <= _CLOSE[dtype] * most:
-                return Probe(f"differs from dense by {by:.1e} in the {name}, with {n} units")
-        same = same and all(torch.equal(first[name], second[name]) for name in first)
-    return Probe(None, same)
-
-
-def _reference(q: Tensor, k: Tensor, v: Tensor, terms: Terms) -> Tensor:
-    return KERNELS["dense"].compute(q, k, v, terms, 0.0)
-
-
-_CLOSE = {torch.float64: 1e-9, torch.float32: 2e-3, torch.bfloat16: 5e-2, torch.float16: 1e-2}
-"""The largest allowed difference, relative to the largest number or to 1."""
-
-
-def _problem(
-    compute: Callable[[Tensor, Tensor, Tensor, Terms], Tensor],
-    n: int,
-    some: tuple[str, ...],
-    device: torch.device,
-    dtype: torch.dtype,
-    width: int,
-) -> dict[str, Tensor]:
-    """The output and the gradients, in float64; one query attends to nothing, one key is padding."""
-    generator = torch.Generator().manual_seed(n)
-
-    def numbers(*shape: int) -> Tensor:
-        # Rounded to bfloat16 first: all precisions then have the same numbers.
-        made = torch.randn(*shape, generator=generator).to(torch.bfloat16)
-        return made.to(device, dtype).requires_grad_()
-
-    index = torch.randint(5, (2, n, n), generator=generator).to(device, torch.uint8)
-    mask = torch.ones(2, 1, n, n, dtype=torch.bool, device=device)
-    mask[0, :, :, -1], mask[1, :, 3] = False, False
-    given = {name: numbers(2, 2, n, width) for name in ("queries", "keys", "values")}
-    tables = {f"table of a {name}": numbers(5, 2, *(() if name in ("bias", "gate") else (width,))) for name in some}
-    tables["table of diagonals"] = numbers(2 * n - 1, 2)
-    weights = numbers(2, 2, n, width).detach()
-
-    def every(table: Tensor) -> Tensor:
-        return torch.arange(len(table), device=device)[None]
-
-    diagonals = Toeplitz(every(tables["table of diagonals"]), n, n)
-    of_offsets = Lookup(tables["table of diagonals"], diagonals.diagonals, diagonals)
-    fields: dict[str, Any] = {
-        name: (Lookup(tables[f"table of a {name}"], every(tables[f"table of a {name}"]), index),) for name in some
-    }
-    terms = replace(Terms(**fields, mask=(mask,), causal=n > BLOCK), bias=(*fields["bias"], of_offsets))
-    out = compute(given["queries"], given["keys"], given["values"], terms)
-    leaves = {**given, **tables}
-    grads = torch.autograd.grad((out * weights).sum(), list(leaves.values()))
-    named = {f"gradient of the {name}": grad for name, grad in zip(leaves, grads, strict=True)}
-    return {name: x.detach().double() for name, x in {"output": out, **named}.items()}

@@ -32,6 +32,7 @@ __all__ = [
     "gather_scalars",
     "is_large",
     "key_vectors",
+    "longer",
     "masks",
     "may_forbid",
     "mixed",
@@ -351,7 +352,7 @@ def folded(q: Tensor, k: Tensor, v: Tensor, terms: Terms) -> Folded:
     parts = added(q, k, terms, scale)
     alone = terms.causal and not (parts or terms.mask) and q.shape[2] == k.shape[2]
     forbidding = () if alone else masks(terms, q, k)
-    q, k, scale = _longer(q, k, scale, terms)
+    q, k, scale = longer(q, k, scale, terms)
     whole, exact = total(parts), torch.promote_types(q.dtype, torch.float32)
     return Folded(q, k, v, None if whole is None else whole.to(exact), forbidding, scale, alone)
 
@@ -375,7 +376,7 @@ def multiplied(factor: Factor) -> Tensor:
     return wide(factor.left) @ wide(factor.right).transpose(-1, -2)
 
 
-def _longer(q: Tensor, k: Tensor, scale: float, terms: Terms) -> tuple[Tensor, Tensor, float]:
+def longer(q: Tensor, k: Tensor, scale: float, terms: Terms) -> tuple[Tensor, Tensor, float]:
     """[scale q; left].[k; right]: a longer head replaces a bias. Also returns the remaining scale."""
     if not terms.factors and scale > 0:
         return q, k, scale

@@ -31,8 +31,8 @@ class Layout:
 
     shapes: tuple[tuple[int, int], ...]
     present: tuple[Bool[Tensor, "_ _"] | None, ...]
-    places: Int[Tensor, "P"] | None = None
-    where: Int[Tensor, "N"] | None = None
+    places: Int[Tensor, " P"] | None = None
+    where: Int[Tensor, " N"] | None = None
     cache: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     @classmethod

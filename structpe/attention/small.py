@@ -166,7 +166,7 @@ class HeadPlaces:
     mixed: Int[Tensor, " mixed"]
 
     @classmethod
-    def of(cls, heads: int, shapes: Sequence[tuple[int, int]], where: Int[Tensor, "N"] | None) -> HeadPlaces:
+    def of(cls, heads: int, shapes: Sequence[tuple[int, int]], where: Int[Tensor, " N"] | None) -> HeadPlaces:
         """From the place of each unit in buckets of these shapes; None if unit i is at place i."""
         by_kind = (_by_kind(kinds, heads, shapes) for kinds in (3, 1))
         given_back, mixed = ((each if where is None else each.index_select(0, where)).flatten() for each in by_kind)

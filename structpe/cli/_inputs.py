@@ -11,10 +11,10 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from structpe.cli.base import UsageError, path_of
-from structpe.errors import ConfigError, ReadError, located
+from structpe.errors import ConfigError, PositionError, ReadError, StructPEError, located
 
 if TYPE_CHECKING:
     from structpe.encodings import Encoding
@@ -27,6 +27,7 @@ __all__ = [
     "BY_RUN",
     "SEARCH",
     "WITH_RUN",
+    "Beginning",
     "InputFile",
     "SkipReport",
     "add_encodings",
@@ -117,8 +118,14 @@ class InputFile:
             print(reading.report(), file=sys.stderr)
         return reading
 
-    def structures(self, executor: Executor | None = None) -> Iterator[Structure]:
+    def structures(
+        self, executor: Executor | None = None, progress: Callable[[int, int], object] | None = None
+    ) -> Iterator[Structure]:
         """Read the structures one by one, and report skipped items at the end.
+
+        Args:
+            executor: workers that make the items.
+            progress: called repeatedly with the number of bytes read, and of all bytes.
 
         Raises:
             ReadError: an item is bad, or all are.
@@ -127,7 +134,7 @@ class InputFile:
 
         skipped, good = SkipReport(), 0
         skip = skipped.add if self.on_error == "skip" else None
-        for item in stream(self.path, self.reader, skip, executor=executor, **self.options):
+        for item in stream(self.path, self.reader, skip, progress, executor, **self.options):
             good += 1
             yield item.structure
         if not good:
@@ -136,30 +143,50 @@ class InputFile:
         if skipped.count:
             print(skipped.text(good), file=sys.stderr)
 
-    def first(self) -> tuple[list[Structure], float, float]:
-        """The first structures, the size of the file as a multiple of them (0 if unknown), and the seconds of reading.
-
-        Bad items are skipped without a report.
-        """
-        from structpe.formats import stream
-
+    def begun(self, form: Callable[[Structure], Structure]) -> tuple[Beginning, Iterator[Structure]]:
+        """The beginning of the file, and all structures in a form, without reading the beginning again."""
         found: list[Structure] = []
         read, count, total = 0, 0, 0  # the bytes read when this number of structures was complete
         reported = 0
+        failed: StructPEError | None = None
 
         def progress(done: int, all_: int) -> None:
             nonlocal read, count, total, reported
             read, count, total, reported = reported, len(found), all_, done
 
-        began = time.perf_counter()
-        for item in stream(self.path, self.reader, lambda _: None, progress, **self.options):
-            found.append(item.structure)
-            if count >= FIRST or len(found) >= MOST:
-                break
-        else:
-            return found, 1.0, time.perf_counter() - began
-        seconds = time.perf_counter() - began
-        return (found[:count], total / read, seconds * count / len(found)) if count and read else ([], 0.0, seconds)
+        began, structures = time.perf_counter(), map(form, self.structures(progress=progress))
+        try:
+            for structure in structures:
+                found.append(structure)
+                if count >= FIRST or len(found) >= MOST:
+                    break
+            else:
+                count, read, total = len(found), 1, 1
+        except StructPEError as error:  # raised again in its place: what comes before is still encoded
+            failed = error
+        seconds = (time.perf_counter() - began) * count / max(1, len(found))
+
+        def all_of_them() -> Iterator[Structure]:
+            yield from found
+            if failed is not None:
+                raise failed
+            yield from structures
+
+        return Beginning(found[:count], total / read if read else 0.0, seconds), all_of_them()
+
+
+class Beginning(NamedTuple):
+    """The first structures of a file.
+
+    Attributes:
+        structures: the structures.
+        times: size of the file, as a multiple of them; 0 if it is not known.
+        seconds: that reading them took.
+    """
+
+    structures: Sequence[Structure] = ()
+    times: float = 0.0
+    seconds: float = 0.0
 
 
 def check_file(given: Namespace) -> None:
@@ -237,9 +264,9 @@ def add_encodings(parser: ArgumentParser, required: bool = False) -> None:
 
 def encodings_of(given: Namespace) -> list[Encoding]:
     """The encodings of ``--encoding``; see :func:`parse_encoding`."""
-    from structpe.positions.build import build_encoding
+    from structpe.encodings.base import as_encoding
 
-    return [build_encoding(parse_encoding(each)) for each in given.encodings]
+    return [as_encoding(parse_encoding(each), error=PositionError) for each in given.encodings]
 
 
 def parse_encoding(text: str) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import re
 import sys
 from abc import ABC, abstractmethod
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -47,11 +47,34 @@ def print_table(
         numeric: names of the columns that are aligned to the right.
         long: names of the columns that are folded if the terminal is too narrow.
     """
+    rows = [[printable(cell) for cell in row] for row in rows]
+    lines = _folded(header, rows, numeric, long) if sys.stdout.isatty() else _plain(header, rows, numeric)
+    print("\n".join(line.rstrip() for line in lines), file=unescaped(sys.stdout))
+
+
+def _plain(header: Sequence[str], rows: Sequence[Sequence[str]], numeric: Sequence[str]) -> Iterator[str]:
+    """The lines of a table whose columns are as wide as they need."""
+    from rich.cells import cell_len
+
+    widths = [max(map(cell_len, cells)) for cells in zip(header, *rows, strict=True)]
+    for number, cells in enumerate((header, *rows)):
+        padded = []
+        for name, cell, width in zip(header, cells, widths, strict=True):
+            room = " " * (width - cell_len(cell))
+            padded.append(room + cell if name in numeric else cell + room)
+        yield "  ".join(padded)
+        if not number:
+            yield "─" * (sum(widths) + 2 * (len(widths) - 1))
+
+
+def _folded(
+    header: Sequence[str], rows: Sequence[Sequence[str]], numeric: Sequence[str], long: Sequence[str]
+) -> list[str]:
+    """The lines of a table on a terminal."""
     from rich import box
     from rich.console import Console, JustifyMethod
     from rich.table import Table
 
-    rows = [[printable(cell) for cell in row] for row in rows]
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False, header_style="bold")
     widths = []
     for name, cells in zip(header, zip(*rows, strict=True), strict=True):
@@ -62,10 +85,10 @@ def print_table(
         table.add_row(*row)
     console = Console(markup=False, highlight=False, emoji=False)
     # A terminal that is still too narrow breaks the lines itself; rich would cut cells.
-    console.width = max(console.width, sum(widths) + 2 * len(widths)) if console.is_terminal else 10_000
+    console.width = max(console.width, sum(widths) + 2 * len(widths))
     with console.capture() as captured:  # Python prints it: a broken pipe then raises the usual error
         console.print(table)
-    print("\n".join(line.rstrip() for line in captured.get().split("\n")).rstrip("\n"), file=unescaped(sys.stdout))
+    return captured.get().rstrip("\n").split("\n")
 
 
 class UsageError(StructPEError):

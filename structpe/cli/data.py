@@ -6,8 +6,7 @@ import json
 import sys
 from argparse import ArgumentParser, Namespace
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -124,8 +123,8 @@ def _show(given: Namespace) -> None:
         print_table(("split", "items", "files"), rows, numeric=("items",))
     print()
     kept = card.files if given.all else card.files[:FEW]
-    files = [(f.name, f.part, _size(f.bytes), f.sha256 or "not known", f.url or "-") for f in kept]
-    print_table(("file", "part", "size", "sha256", "url"), files, numeric=("size",))
+    files = [(f.name, f.part, _size(f.bytes), f.sha256 or f.digest or "not known", f.url or "-") for f in kept]
+    print_table(("file", "part", "size", "checksum", "url"), files, numeric=("size",))
     if more := len(card.files) - len(kept):
         print(f"and {more} more files; --all shows them, --json everything")
 
@@ -135,8 +134,9 @@ def _get(given: Namespace) -> None:
 
     lines = _FewLines(given.all)
     try:
-        with _course("fetching") as advance:
-            corpus = get(given.name, given.to, given.source, given.parts, Hooks(say=lines.say, tell=advance))
+        with progress_bar("fetching") as report:
+            hooks = Hooks(say=lines.say, tell=lambda name: report)
+            corpus = get(given.name, given.to, given.source, given.parts, hooks)
     finally:
         lines.end()
     print(corpus.folder)
@@ -167,8 +167,8 @@ def _verify(given: Namespace) -> None:
     if given.folder is not None:
         inner = given.folder / corpus.folder.name
         corpus = Corpus(card(given.name), inner if inner.is_dir() else given.folder)
-    with _course("reading") as advance:
-        report = verify(corpus, given.read, tuple(given.parts), advance)
+    with progress_bar("reading") as progress:
+        report = verify(corpus, given.read, tuple(given.parts), lambda name: progress)
     states = [("file", state) for state in report.files] + [("split", state) for state in report.splits]
     _print_states(states, given.all)
     fetch = f"structpe data get {given.name}"
@@ -200,13 +200,6 @@ def _print_states(states: list[tuple[str, Any]], all: bool) -> None:
 def _names(names: Sequence[str], all: bool) -> str:
     kept = names if all or len(names) <= 3 else names[:2]
     return ", ".join([*kept, *([f"and {len(names) - len(kept)} more"] if len(kept) < len(names) else [])])
-
-
-@contextmanager
-def _course(what: str) -> Iterator[Callable[[str], Callable[[int, int | None], object]]]:
-    """A progress bar for :class:`structpe.datasets.Hooks`, which announce the name of each file."""
-    with progress_bar(what) as advance:
-        yield lambda name: lambda done, total: advance(done, total or 0)
 
 
 def _print_json(data: Any) -> None:

@@ -7,7 +7,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from structpe.cli._inputs import InputFile, add_encodings, add_reading, encodings_of
+from structpe.cli._inputs import Beginning, InputFile, add_encodings, add_reading, encodings_of
 from structpe.cli.base import Command, check_counts, path_of, refuse_idle
 from structpe.system.printing import printable
 from structpe.system.progress import progress_bar
@@ -68,23 +68,29 @@ class EncodeCommand(Command, name="encode"):
         encodings, source, form = encodings_of(given), InputFile.of(given.file, given), _form(given.graph)
         with workers(given.jobs, given.scheduler) as executor, progress_bar("encoding") as report:
             structures: Iterable[Structure] = map(form, source.structures(executor))
+            beginning = Beginning()
             if any(encoding.learns for encoding in encodings):
                 structures = list(structures)
                 encodings = [encoding.fit(structures) for encoding in encodings]
-            total = 0 if given.out.exists() else _forecast(source, form, encodings, given.jobs)
+                beginning = Beginning(structures, 1.0)
+            elif not given.out.exists():
+                beginning, again = source.begun(form)
+                if executor is None:  # workers read from the start on: how fast one process reads, they do not say
+                    structures = again
+            total = 0 if given.out.exists() else _forecast(beginning, encodings, given.jobs)
             store = write(given.out, structures, encodings, lambda done: report(done, total), _say, executor)
         names = ", ".join(each.name for each in store.encodings)
         print(printable(f"{given.out}: {len(store)} structures, encoded by {names}"))
 
 
-def _forecast(source: InputFile, form: Callable[[Any], Any], encodings: Sequence[Encoding], jobs: int) -> int:
-    """Estimate the number of structures from the first part of the file, and announce long work."""
+def _forecast(beginning: Beginning, encodings: Sequence[Encoding], jobs: int) -> int:
+    """Estimate the number of structures from the beginning of the file, and announce long work."""
     from structpe.data.forecast import forecast
 
-    first, times, seconds = source.first()
+    first, times, seconds = beginning
     if not first or not times:
         return 0
-    expected = forecast([form(structure) for structure in first], encodings, times, seconds)
+    expected = forecast(first, encodings, times, seconds)
     count = round(len(first) * times)
     if expected.seconds > SHORT:
         _say(f"{'' if times == 1 else 'about '}{count:,} structures: {expected.text(jobs)}")

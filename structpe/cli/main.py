@@ -45,7 +45,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         The exit code.
     """
     argv = list(sys.argv[1:] if argv is None else argv)
-    sleeping()  # before any command loads PyTorch
     with escaping():
         return _main(argv)
 
@@ -53,6 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _main(argv: list[str]) -> int:
     try:
         with ending():
+            sleeping()  # before any command loads PyTorch
             _run(argv)
         sys.stdout.flush()
         return 0

@@ -3,44 +3,19 @@
 from __future__ import annotations
 
 import difflib
-import inspect
 import json
-import re
 from argparse import ArgumentParser, BooleanOptionalAction, Namespace
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from structpe.cli.base import Command, UsageError, print_table, refuse_idle
 from structpe.errors import StructPEError
 
 if TYPE_CHECKING:
-    from structpe.positions import Cells, Dims, Spec
+    from structpe.cli.rows import ModelRow
 
-__all__ = ["STRUCTURES", "ModelRow", "about", "chosen", "formula", "found"]
+__all__ = ["PositionsCommand"]
 
-
-ROLE = re.compile(r":\w+:`~?([^`]*)`")
-"""A cross-reference of the docs, :class:`Name`; only the name is printed."""
-
-
-class Shown(Protocol):
-    """The attributes of a row that filters and sorting use."""
-
-    @property
-    def name(self) -> str:
-        """Name of the model."""
-
-    @property
-    def decodes(self) -> bool | None:
-        """Whether a decoder can use it."""
-
-    @property
-    def place(self) -> int:
-        """Index of its structure among all kinds."""
-
-
-T = TypeVar("T", bound=Shown)
 
 STRUCTURES = ("sequence", "grid", "tree", "graph")
 CHOICES = {
@@ -69,23 +44,19 @@ def _add_filters(parser: ArgumentParser) -> None:
         group.add_argument(f"--{name}", action=BooleanOptionalAction, help=about)
 
 
-def chosen(given: Namespace, measured: Callable[[str], T]) -> list[T]:
-    """The rows that pass the filters. A model is built only if its claims pass.
+def _chosen(given: Namespace, rows: Sequence[ModelRow]) -> list[ModelRow]:
+    """The rows that pass the filters.
 
     Args:
         given: the arguments.
-        measured: builds a model by its name, and returns its row.
+        rows: of all models.
 
     Raises:
         StructPEError: no row passes; with ``--json`` the list is empty instead.
     """
-    from structpe.positions import MODELS
-
-    claimed = [name for name in MODELS if _passes(_spec(name), given) and _has_words(name, given.words)]
-    rows = [measured(name) for name in claimed]
-    kept = [row for row in rows if given.decodes in (None, row.decodes)]
+    kept = [row for row in rows if _passes(row, given) and _has_words(row, given.words)]
     if not kept and not given.json:
-        raise StructPEError(_nothing(given, list(MODELS)))
+        raise StructPEError(_nothing(given, [row.name for row in rows]))
     return sorted(kept, key=lambda row: (row.place, row.name))
 
 
@@ -100,49 +71,24 @@ def _refuse_filters(given: Namespace) -> None:
         raise UsageError(f"{filters[0]} is a filter of position models; leave it out with --encodings, or give a word")
 
 
-def found(words: Sequence[str], *texts: str) -> bool:
+def _found(words: Sequence[str], *texts: str) -> bool:
     """Whether each word is in one of the texts, ignoring case."""
     return all(any(word.lower() in text.lower() for text in texts) for word in words)
 
 
-def about(cls: type) -> str:
-    """The title of a position model or an encoding, the first paragraph of its docstring, on one line."""
-    return _paragraph(cls, 0).rstrip(".")
-
-
-def formula(cls: type) -> str:
-    """The formula of a position model or an encoding, the second paragraph of its docstring, on one line."""
-    return _paragraph(cls, 1)
-
-
-def _paragraph(cls: type, number: int) -> str:
-    paragraphs = (inspect.getdoc(cls) or "").split("\n\n")
-    return ROLE.sub(r"\1", paragraphs[number].replace("\n", " ")) if number < len(paragraphs) else ""
-
-
-def _passes(spec: Spec | None, given: Namespace) -> bool:
-    """Whether the claims of a model pass the filters; without claims it passes only without filters."""
-    had: dict[str, Any] = dict.fromkeys((*CHOICES, *CLAIMS))
-    if spec is not None:
-        had = {name: getattr(spec.cells, name) for name in ("reference", "injection", *CLAIMS)}
-        had |= {"structure": spec.structure, "injection": had["injection"].replace("-", "none")}
+def _passes(row: ModelRow, given: Namespace) -> bool:
+    """Whether a model passes the filters; without claims it passes only those of decoding."""
+    had: dict[str, Any] = dict.fromkeys((*CHOICES, *FLAGS)) | {"decodes": row.decodes}
+    if row.spec is not None:
+        had |= {name: getattr(row.spec.cells, name) for name in ("reference", "injection", *CLAIMS)}
+        had |= {"structure": row.spec.structure, "injection": had["injection"].replace("-", "none")}
     several = all(not getattr(given, name) or had[name] in getattr(given, name) for name in CHOICES)
-    return several and all(getattr(given, name) in (None, had[name]) for name in CLAIMS)
+    return several and all(getattr(given, name) in (None, had[name]) for name in FLAGS)
 
 
-def _spec(name: str) -> Spec | None:
-    from structpe.positions import MODELS
-    from structpe.positions.base import spec_of
-
-    return spec_of(MODELS[name])
-
-
-def _has_words(name: str, words: Sequence[str]) -> bool:
-    from structpe.positions import MODELS
-
-    spec = _spec(name)
-    claims = [] if spec is None else [spec.cite, spec.structure]
-    return found(words, name, about(MODELS[name]), *claims)
+def _has_words(row: ModelRow, words: Sequence[str]) -> bool:
+    claims = [] if row.spec is None else [row.spec.cite, row.spec.structure]
+    return _found(words, row.name, row.about, *claims)
 
 
 def _nothing(given: Namespace, names: Sequence[str]) -> str:
@@ -152,10 +98,6 @@ def _nothing(given: Namespace, names: Sequence[str]) -> str:
     near = difflib.get_close_matches(given.words[0], names, n=1) if given.words else []
     hint = f" Did you mean {near[0]!r}?" if near else ""
     return f"no position model has {wanted}.{hint} Leave out a word or a filter; 'structpe positions' lists all"
-
-
-_SURVEY = {"t": 512, "n": 30_000, "D_max": 8, "K": 5, "dr": 64, "t1": 16}
-"""Sizes for the survey's formulas."""
 
 
 class PositionsCommand(Command, name="positions"):
@@ -193,117 +135,19 @@ class PositionsCommand(Command, name="positions"):
             return
         if given.json:
             refuse_idle(given, "with --json, which has the notes", "--notes")
-        from structpe.positions import MODELS, Dims
+        from structpe.cli.rows import models
 
-        dims = Dims(given.width, given.heads, given.layers)
-        kept = chosen(given, lambda name: ModelRow.measured(name, dims))
+        rows = models(given.width, given.heads, given.layers)
+        kept = _chosen(given, rows)
         if given.json:
             print(json.dumps([row.plain() for row in kept], indent=2, ensure_ascii=False))
             return
-        _show_models(kept, dims, given.notes)
-        if len(kept) < len(MODELS):
-            print(f"{len(kept)} of {len(MODELS)} position models.")
+        _show_models(kept, f"d={given.width} h={given.heads} l={given.layers}", given.notes)
+        if len(kept) < len(rows):
+            print(f"{len(kept)} of {len(rows)} position models.")
 
 
-@dataclass(frozen=True)
-class ModelRow:
-    """A position model: its row of Table 1, and its number of parameters.
-
-    Attributes:
-        name: its name in the registry.
-        spec: its claims; None for a model without a ``Spec``.
-        dims: the sizes for which it was built.
-        sizes: the values of its own letters in the formula.
-        parameters: number of parameters; None if it cannot be built for these sizes.
-        problem: why it cannot be built.
-        decodes: whether a decoder can use it; None if it cannot be built.
-        about: its title, the first paragraph of its docstring.
-        formula: the second paragraph of its docstring.
-        options: its options with their defaults, as :func:`structpe.build` takes them; null without a default.
-    """
-
-    name: str
-    spec: Spec | None
-    dims: Dims
-    sizes: dict[str, int]
-    parameters: int | None
-    problem: str = ""
-    decodes: bool | None = None
-    about: str = ""
-    formula: str = ""
-    options: dict[str, Any] = field(default_factory=dict)
-
-    @classmethod
-    def measured(cls, name: str, dims: Dims) -> ModelRow:
-        """The row of a model with its default options, built for these sizes."""
-        from structpe.errors import PositionError
-        from structpe.plain.options import options_of
-        from structpe.positions import MODELS, build, describe
-        from structpe.positions.base import spec_of
-
-        model = MODELS[name]
-        spec, said = spec_of(model), (about(model), formula(model))
-        try:
-            built = build(name, dims)
-        except PositionError as error:
-            options = dict.fromkeys(options_of(model.__init__, 2))
-            return cls(name, spec, dims, {}, None, str(error), None, *said, options)
-        count = sum(p.numel() for p in built.parameters())
-        letters = re.findall(r"[A-Za-z]\w*", spec.cells.params) if spec is not None else built.sizes
-        sizes = {letter: size for letter, size in built.sizes.items() if letter in letters}
-        options = {option: value for option, value in describe(built).items() if option != "name"}
-        return cls(name, spec, dims, sizes, count, "", built.causal, *said, options)
-
-    @property
-    def place(self) -> int:
-        """Index of its structure among all kinds; models without a row of Table 1 come last."""
-        return len(STRUCTURES) if self.spec is None else STRUCTURES.index(self.spec.structure)
-
-    def plain(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        own = {
-            "name": self.name,
-            "parameters": self.parameters,
-            "survey_parameters": self.survey,
-            "sizes": self.sizes,
-            "decodes": self.decodes,
-            "about": self.about,
-            "formula": self.formula,
-            "options": self.options,
-            "problem": self.problem,
-        }
-        return own | ({} if self.spec is None else asdict(self.spec))
-
-    @property
-    def survey(self) -> float | None:
-        """The value of the survey's formula at these sizes; None without a row in the survey."""
-        if self.spec is None or self.spec.table1 is None:
-            return None
-        own = {"d": self.dims.width, "h": self.dims.heads, "l": self.dims.layers, "d1": self.dims.width // 2}
-        return float(eval(self.spec.table1.params, {"__builtins__": {}}, _SURVEY | own))  # our own transcription
-
-    def cells(self) -> list[str]:
-        """The cells of its row."""
-        count = "-" if self.parameters is None else f"{self.parameters:,}"
-        if self.spec is None:
-            return ["-", self.name, *"-----", "-", count, ""]
-        ours, survey = _marks(self.spec.cells), _marks(self.spec.table1) if self.spec.table1 else None
-        marks = [
-            mine if survey in (None, ours) or mine == theirs else f"{mine} ({theirs})"
-            for mine, theirs in zip(ours, survey or ours, strict=True)
-        ]
-        formula = ", ".join([self.spec.cells.params, *(f"{letter}={size}" for letter, size in self.sizes.items())])
-        printed = f"{self.spec.table1.params} = {self.survey:,.0f}" if self.spec.table1 else ""
-        return [self.spec.structure, self.name, *marks, formula, count, printed]
-
-
-def _marks(cells: Cells) -> list[str]:
-    flags = (cells.learnable, cells.recurring, cells.unbound)
-    return [cells.reference, cells.injection, *("y" if flag else "n" for flag in flags)]
-
-
-def _show_models(rows: list[ModelRow], dims: Dims, notes: bool) -> None:
-    count = f"d={dims.width} h={dims.heads} l={dims.layers}"
+def _show_models(rows: list[ModelRow], count: str, notes: bool) -> None:
     header = ["structure", "model", "Ref", "Inj", "L", "Rec", "U", "#Param", count, "survey's #Param"]
     print_table(header, [row.cells() for row in rows], numeric=[count], long=["#Param", "survey's #Param"])
     print("\nIn brackets: the cell of the survey's Table 1, if it differs.")
@@ -317,18 +161,13 @@ def _show_models(rows: list[ModelRow], dims: Dims, notes: bool) -> None:
 
 
 def _show_encodings(words: Sequence[str], as_json: bool) -> None:
-    from structpe.encodings import ENCODINGS
+    from structpe.cli.rows import EncodingRow, encodings
 
-    known = [
-        (name, "pair" if each.arity == 2 else "unit", [*inspect.signature(each).parameters], about(each), formula(each))
-        for name, each in ENCODINGS.items()
-    ]
-    rows = [row for row in known if found(words, row[0], *row[3:])]
+    rows = [row for row in encodings() if _found(words, row.encoding, row.about, row.formula)]
     if not rows and not as_json:
         raise StructPEError(f"no encoding has {' and '.join(map(repr, words))} in its name or text; leave out a word")
-    header = ["encoding", "per", "options", "about", "formula"]
     if as_json:
-        print(json.dumps([dict(zip(header, row, strict=True)) for row in rows], indent=2, ensure_ascii=False))
+        print(json.dumps([row._asdict() for row in rows], indent=2, ensure_ascii=False))
     else:
-        short = [[name, per, ", ".join(options), title] for name, per, options, title, _ in rows]
-        print_table(header[:4], short, long=header[2:4])
+        short = [[row.encoding, row.per, ", ".join(row.options), row.about] for row in rows]
+        print_table(EncodingRow._fields[:4], short, long=EncodingRow._fields[2:4])

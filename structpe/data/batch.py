@@ -107,13 +107,13 @@ class CSRAdjacency:
         whole: (N,) for a sample, the number of messages to each node in the full graph; otherwise None.
     """
 
-    source: Int[Tensor, "E"]
-    target: Int[Tensor, "E"]
-    starts: Int[Tensor, "N1"]
-    by_source: Int[Tensor, "E"]
-    source_starts: Int[Tensor, "N1"]
-    target_by_source: Int[Tensor, "E"]
-    whole: Int[Tensor, "N"] | None = None
+    source: Int[Tensor, " E"]
+    target: Int[Tensor, " E"]
+    starts: Int[Tensor, " N1"]
+    by_source: Int[Tensor, " E"]
+    source_starts: Int[Tensor, " N1"]
+    target_by_source: Int[Tensor, " E"]
+    whole: Int[Tensor, " N"] | None = None
 
     @classmethod
     def join(cls, each: Sequence[EdgeIndex], sizes: Sequence[int]) -> CSRAdjacency:
@@ -149,12 +149,12 @@ class CSRAdjacency:
         return len(self.starts) - 1
 
     @property
-    def degrees(self) -> Int[Tensor, "N"]:
+    def degrees(self) -> Int[Tensor, " N"]:
         """(N,) number of messages to each node."""
         return self.starts.diff()
 
     @property
-    def whole_degrees(self) -> Int[Tensor, "N"]:
+    def whole_degrees(self) -> Int[Tensor, " N"]:
         """(N,) the same in the full graph, from which a sample is drawn."""
         return self.degrees if self.whole is None else self.whole
 
@@ -359,15 +359,15 @@ class Batch:
     adjacency: CSRAdjacency
     edge_x: Tensor | None
     reverse: Tensor | None
-    graph: Int[Tensor, "N"]
-    sizes: Int[Tensor, "g"]
-    roots: Int[Tensor, "g"]
+    graph: Int[Tensor, " N"]
+    sizes: Int[Tensor, " g"]
+    roots: Int[Tensor, " g"]
     layout: Layout
     position_layout: Layout
     positions: tuple[Positions, ...]
     target: Tensor | None
-    target_mask: Int[Tensor, "c"] | None
-    order: Int[Tensor, "g"]
+    target_mask: Int[Tensor, " c"] | None
+    order: Int[Tensor, " g"]
     queries: Int[Tensor, "q 3"] | None = None
 
     @classmethod

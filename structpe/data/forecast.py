@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from structpe.data.store_index import pack
 from structpe.encodings.base import Encoding
 from structpe.structure import Structure
+from structpe.system.progress import duration
 
 __all__ = ["Forecast", "forecast"]
 
@@ -29,12 +30,9 @@ class Forecast:
 
     def text(self, jobs: int = 1) -> str:
         """Such as ``about 3 min and 1.2 GiB``, for a number of processes that do not wait for each other."""
-        seconds = self.seconds / jobs
-        time_ = f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
-        long = f"{seconds / 3600:.1f} h"
         units = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")]
         scale, name = next((each for each in units if self.size >= each[0]), (1, "bytes"))
-        return f"about {long if seconds > 5400 else time_} and {self.size / scale:.3g} {name}"
+        return f"about {duration(self.seconds / jobs)} and {self.size / scale:.3g} {name}"
 
 
 def forecast(

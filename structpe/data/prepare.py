@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from structpe.data.batch import Batch, EdgeTypes, Example, Grouping, collate
 from structpe.data.chunks import columns
 from structpe.encodings.base import Encoded, Encoding
-from structpe.errors import ConfigError, StoreError, StructureError, needing, undamaged
+from structpe.errors import StoreError, StructureError, needing, undamaged
 from structpe.formats import Item
-from structpe.plain.options import UNITS, VOCABULARY, bounded
+from structpe.plain.options import UNITS, VOCABULARY, bounded, check_shares
 from structpe.structure import Structure
 from structpe.system.files import atomic_text, atomic_write
 from structpe.transforms.nodes import levi
@@ -112,12 +112,9 @@ class PrepareConfig:
     longest_target: int = 256
 
     def __post_init__(self) -> None:
-        for name, least in (("vocabulary", SMALLEST), ("longest_source", 1), ("longest_target", 1)):
-            if (value := getattr(self, name)) < least:
-                raise ConfigError(f"prepare.{name} is {value}; it must be {least} or more")
-        if not 0 <= self.bpe_dropout < 1:
-            raise ConfigError(f"prepare.bpe_dropout is {self.bpe_dropout}; it must be 0 or more and below 1")
-        bounded(self, "prepare.", vocabulary=VOCABULARY, longest_source=UNITS, longest_target=UNITS)
+        length = (1, UNITS)
+        bounded(self, "prepare.", vocabulary=(SMALLEST, VOCABULARY), longest_source=length, longest_target=length)
+        check_shares(self, "prepare.", "bpe_dropout")
 
 
 @dataclass(frozen=True, eq=False)

@@ -142,7 +142,7 @@ def _placed(archive: Path, members: list[_Member], strip: bool) -> list[tuple[Pu
 
 @contextmanager
 def _zip(archive: Path, budget: int) -> Iterator[list[_Member]]:
-    with archive.open("rb") as raw, _opened_zip(watched := _Watched(archive, raw, DIRECTORY)) as content:
+    with archive.open("rb") as raw, zipfile.ZipFile(watched := cast(Any, _Watched(archive, raw, DIRECTORY))) as content:
         watched.renew(None)  # the directory has been read; contents are counted when they are copied
         _affordable(archive, sum(info.file_size for info in content.infolist()), budget)
         check_methods(content)
@@ -163,7 +163,10 @@ def _zip(archive: Path, budget: int) -> Iterator[list[_Member]]:
 def _tar(archive: Path, budget: int, folder: Path) -> Iterator[list[_Member]]:
     """Members of a tar file. One that is too large is refused at once: to find the next, its content must be read."""
     size = 0
-    with gzip.open(archive) as raw, _opened_tar(headers := _Watched(archive, raw, HEADERS)) as content:
+    with (
+        gzip.open(archive) as raw,
+        tarfile.open(fileobj=(headers := cast(Any, _Watched(archive, raw, HEADERS))), mode="r:") as content,
+    ):
         members: list[_Member] = []
         for info in content:
             if not (info.isfile() or info.isdir()) or info.issparse():
@@ -185,14 +188,6 @@ def _tar(archive: Path, budget: int, folder: Path) -> Iterator[list[_Member]]:
                 members.append(_Member(PurePosixPath(info.name), info.size, lambda info=info: _taken(content, info)))  # type: ignore[misc]
         headers.renew(None)
         yield members
-
-
-def _opened_zip(watched: _Watched) -> zipfile.ZipFile:
-    return zipfile.ZipFile(cast(IO[bytes], watched))
-
-
-def _opened_tar(watched: _Watched) -> tarfile.TarFile:
-    return tarfile.open(fileobj=cast(IO[bytes], watched), mode="r:")
 
 
 def _forget(content: tarfile.TarFile, info: tarfile.TarInfo) -> None:

@@ -42,6 +42,7 @@ __all__ = [
 
 Unpack = Literal["zip", "tar.gz", "gz", "numbers"]
 SHA256 = re.compile(r"[0-9a-f]{64}")
+DIGEST = re.compile(r"md5:[0-9a-f]{32}|(sha1|git):[0-9a-f]{40}")
 
 
 class CorpusError(StructPEError):
@@ -57,6 +58,8 @@ class File:
         url: a URL, or what follows the ``base`` of the card; None if the file is not public.
         sha256: checksum of the file as it is fetched; None if it is not known.
         bytes: size of the file as it is fetched; None if it is not known.
+        digest: where no sha256 is known, another published digest of the file as it is fetched: ``md5:`` or ``sha1:``
+            and its digits, or ``git:`` and the name of the blob in the commit that the URL names.
         unpack: ``zip``, ``tar.gz`` and ``gz`` unpack the file and remove it; ``numbers`` converts a pickle with lists
             of numbers into an ``.npz`` file; None leaves the file as it is.
         into: folder in the folder of the set into which an archive is unpacked.
@@ -70,6 +73,7 @@ class File:
     url: str | None = None
     sha256: str | None = None
     bytes: int | None = None
+    digest: str | None = None
     unpack: Unpack | None = None
     into: str = ""
     strip: bool = False
@@ -237,6 +241,10 @@ def _problems(card: Card) -> list[str]:
             problems.append(f"a file has the name {file.name!r}; give a name in the folder of the set")
         if file.sha256 is not None and not SHA256.fullmatch(file.sha256):
             problems.append(f"sha256 of {file.name} is {file.sha256!r}; give 64 digits 0-9 and a-f")
+        if file.digest is not None and not DIGEST.fullmatch(file.digest):
+            problems.append(
+                f"digest of {file.name} is {file.digest!r}; give md5:, sha1: or git: and its digits 0-9, a-f"
+            )
         if file.url is not None and not file.url.startswith(("https://", "http://")):
             problems.append(f"url of {file.name} is {file.url!r}; give an http or https URL")
     results = [result for file in card.files for result in file.results]

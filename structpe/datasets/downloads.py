@@ -39,6 +39,7 @@ __all__ = [
     "Seen",
     "Short",
     "Version",
+    "digest_of",
     "download",
     "failure",
     "opened",
@@ -308,6 +309,7 @@ class Download:
         url: its URL.
         sha256: its checksum, if known.
         bytes: its size, if known.
+        digest: another digest, as in :class:`structpe.datasets.catalogue.File`.
         attempts: number of attempts without progress before giving up.
         timeout: seconds without a response after which an attempt fails.
         pause: seconds before the second attempt; each further pause is twice as long.
@@ -316,6 +318,7 @@ class Download:
     url: str
     sha256: str | None = None
     bytes: int | None = None
+    digest: str | None = None
     attempts: int = ATTEMPTS
     timeout: float = TIMEOUT
     pause: float = 1.0
@@ -385,6 +388,16 @@ def sha256_of(file: Path, tell: Tell | None = None) -> Seen:
     return Seen(digest.hexdigest(), size)
 
 
+def digest_of(file: Path, like: str) -> str:
+    """The digest of a file by the function of another digest, such as ``md5:...``."""
+    kind = like.partition(":")[0]
+    with file.open("rb") as content:
+        if kind == "git":  # the name of a blob is the sha1 of a header and the content
+            begun = hashlib.sha1(b"blob %d\0" % file.stat().st_size, usedforsecurity=False)
+            return f"git:{hashlib.file_digest(content, lambda: begun).hexdigest()}"
+        return f"{kind}:{hashlib.file_digest(content, kind).hexdigest()}"
+
+
 @contextmanager
 def writing(place: Path) -> Iterator[None]:
     """Convert an OSError while writing to a path into a CorpusError that says what to do."""
@@ -442,7 +455,7 @@ def _had(wanted: Download, part: Path) -> tuple[int, Version | None]:
     if known is None or not part.exists():
         return 0, None
     have = part.stat().st_size
-    usable = known.url == wanted.url and (known.named or wanted.sha256 is not None)
+    usable = known.url == wanted.url and (known.named or wanted.sha256 or wanted.digest)
     return (have, known) if usable and have else (0, None)
 
 
@@ -509,7 +522,13 @@ def _copied(answer: Any, part: Path, size: int, digest: Any, total: int | None, 
 
 
 def _check_content(wanted: Download, part: Path, seen: Seen, resumed: bool) -> None:
-    for expected, found, what in ((wanted.bytes, seen.bytes, "bytes"), (wanted.sha256, seen.sha256, "sha256")):
+    other = None if wanted.digest is None else digest_of(part, wanted.digest)
+    facts = (
+        (wanted.bytes, seen.bytes, "bytes"),
+        (wanted.sha256, seen.sha256, "sha256"),
+        (wanted.digest, other, "digest"),
+    )
+    for expected, found, what in facts:
         if expected is not None and expected != found:
             if resumed:
                 raise Changed

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -18,12 +17,12 @@ import numpy as np
 from structpe.datasets.archives import unpack, unpack_gz
 from structpe.datasets.catalogue import Card, Corpus, CorpusError, File
 from structpe.datasets.catalogue import card as card_named
-from structpe.datasets.downloads import Download, Seen, Tell, download, sha256_of, sweep_note, writing
+from structpe.datasets.downloads import Download, Seen, Tell, digest_of, download, sha256_of, sweep_note, writing
 from structpe.datasets.pickles import pickled_numbers
 from structpe.datasets.records import record, recorded, results
 from structpe.datasets.trees import MAKERS
 from structpe.errors import listed
-from structpe.system.files import atomic_write, left_in, lock, sweep
+from structpe.system.files import atomic_write, left_in, lock, sweep, user_cache
 
 __all__ = ["Hooks", "Source", "find", "folder_of", "get", "root"]
 
@@ -41,20 +40,12 @@ def root(given: str | Path | None = None) -> Path:
         return Path(given).expanduser()
     if named := os.environ.get(VARIABLE):
         return Path(named).expanduser()
-    return _cache() / "structpe" / "data"
+    return user_cache() / "structpe" / "data"
 
 
 def folder_of(card: Card, given: str | Path | None = None) -> Path:
     """The folder of a data set in :func:`root`: the name of the set, with ``-`` for ``:``."""
     return root(given) / card.name.replace(":", "-")
-
-
-def _cache() -> Path:
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
 
 
 MOST = 200_000
@@ -91,17 +82,24 @@ class Source:
         """
         named = self._named(_names(file))
         if file.sha256 is None:
-            if not named and self.path.is_file() and len(self.card.files) == 1 and not self._is_result(file):
-                return self.path
-            return self._only(named)
+            alone = not named and self.path.is_file() and len(self.card.files) == 1 and not self._is_result(file)
+            found = self.path if alone else self._only(named)
+            if found is None or file.digest is None or digest_of(found, file.digest) == file.digest:
+                return found
+            if file.unpack is None:
+                raise self._another(found, f"digest {digest_of(found, file.digest)}", file.digest)
+            return None
         size = file.bytes
         for candidate in [*named, *(each for each in self.files if each not in named and size is not None)]:
             if size in (None, candidate.stat().st_size) and sha256_of(candidate).sha256 == file.sha256:
                 return candidate
         if named and file.unpack is None:
-            wrong = f"it has sha256 {sha256_of(named[0]).sha256}, and the card of {self.card.name} says {file.sha256}"
-            raise CorpusError(f"{wrong}: another version, or damaged; give the right one").at(named[0])
+            raise self._another(named[0], f"sha256 {sha256_of(named[0]).sha256}", file.sha256)
         return None
+
+    def _another(self, found: Path, has: str, expected: str | None) -> CorpusError:
+        wrong = f"it has {has}, and the card of {self.card.name} says {expected}"
+        return CorpusError(f"{wrong}: another version, or damaged; give the right one").at(found)
 
     def find_results(self, file: File) -> dict[str, Path] | None:
         """Find the results of a file, already unpacked; None if one of them is missing."""
@@ -333,12 +331,14 @@ class _Work:
         if file.unpack is not None and place.is_file():  # it is complete, and unpacking was interrupted
             return self._unpacked(file, place)
         self.hooks.say(f"{file.name}: from {file.url}")
-        wanted = replace(self.hooks.download, url=str(file.url), sha256=file.sha256, bytes=file.bytes)
+        wanted = replace(
+            self.hooks.download, url=str(file.url), sha256=file.sha256, bytes=file.bytes, digest=file.digest
+        )
         try:
             seen = download(wanted, place, self.hooks.tell(file.name))
         except CorpusError as error:
             raise CorpusError(f"{error.message}. {_by_hand(self.card, file, self.folder)}").at(*error.places) from None
-        if file.sha256 is None:
+        if file.sha256 is None and file.digest is None:
             self.hooks.say(f"{file.name}: the card has no checksum; sha256 {seen.sha256} is trusted on first use")
         if file.unpack is None:
             self.keep({file.name: seen})

@@ -16,7 +16,6 @@ the modules of ``ogb`` only, not torch.
 from __future__ import annotations
 
 import importlib
-import io
 import pickle
 import re
 import sys
@@ -38,7 +37,7 @@ from structpe.data.features import Categories, Features, Numbers
 from structpe.datasets.archives import check_zip
 from structpe.datasets.arrays import needed
 from structpe.datasets.base import Benchmark, Split, benchmark
-from structpe.datasets.pickles import Array, Empty, Function, Refused, Type, Unpickler, look_through
+from structpe.datasets.pickles import Array, Empty, Function, Refused, Type, Unpickler, check_pickle
 from structpe.errors import ConfigError, MissingExtra, ReadError, StructPEError, needing, reason_of
 from structpe.formats.smiles import ATOM_CATEGORIES, BOND_CATEGORIES, SYMBOLS
 from structpe.objectives import Objective
@@ -83,8 +82,7 @@ def load(file: str | Path, *_: object) -> Any:
             names = archive.namelist()
             if any(re.fullmatch(r"[^/]+/data/\d+", name) for name in names):
                 return _tensors(file, archive)
-            pickled = _pickled(archive)
-            return Unpickler(io.BytesIO(pickled), ALLOWED, "file of OGB").load()
+            return Unpickler(_pickled(archive), ALLOWED, "file of OGB").load()
     except FileNotFoundError:
         raise ReadError("there is no such file; fetch the whole data set").at(file) from None
     except Refused as refused:
@@ -138,12 +136,10 @@ The last two are for bytes in protocol 2: as text, or ``bytes()`` if empty.
 """
 
 
-def _pickled(archive: zipfile.ZipFile, cycles: bool = False) -> bytes:
-    """Read the pickle in a file of torch, and check it with :func:`look_through`."""
+def _pickled(archive: zipfile.ZipFile) -> bytes:
+    """Read the pickle in a file of torch."""
     (content,) = (name for name in archive.namelist() if re.fullmatch(r"[^/]+/data\.pkl", name))
-    pickled = archive.read(content)
-    look_through(pickled, cycles)
-    return pickled
+    return archive.read(content)
 
 
 def _tensors(file: Path, archive: zipfile.ZipFile) -> Any:
@@ -151,7 +147,7 @@ def _tensors(file: Path, archive: zipfile.ZipFile) -> Any:
         from torch_geometric.data.data import Data, DataEdgeAttr, DataTensorAttr
         from torch_geometric.data.storage import GlobalStorage
 
-    _pickled(archive, cycles=True)
+    check_pickle(_pickled(archive))
     known = [(stand_in, f"{module}.{name}") for (module, name), stand_in in ALLOWED.items()]
     with torch.serialization.safe_globals([Data, DataEdgeAttr, DataTensorAttr, GlobalStorage, *known]):
         try:

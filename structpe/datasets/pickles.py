@@ -4,9 +4,9 @@ A pickle is a program, which may name any function and call it. :data:`STANDS_FO
 need to safe classes; all other names are refused. The names of NumPy are mapped to stand-ins that make arrays of
 booleans, integers and floats only, because NumPy's own functions trust the dtype that a file describes.
 
-Harmless names are not enough: seven bytes can make a memo of gigabytes, or claim a string of gigabytes; a few hundred
-bytes can nest tuples whose hash takes years. So every operation is first traced without being executed, by the stack
-effects that Python's ``pickletools`` documents.
+Harmless names are not enough: seven bytes make Python's unpickler in C take gigabytes for its memo, and a few hundred
+bytes nest tuples whose hash takes years. So :class:`Unpickler` is derived from the one in Python, whose memo is a
+dictionary. It knows fewer operations and kinds of keys, counts copies, and measures what it has loaded.
 """
 
 from __future__ import annotations
@@ -15,10 +15,9 @@ import io
 import pickle
 import pickletools
 import re
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,43 +33,25 @@ __all__ = [
     "Refused",
     "Type",
     "Unpickler",
-    "look_through",
+    "check_pickle",
     "pickled_array",
     "pickled_lists",
     "pickled_matrix",
     "pickled_numbers",
 ]
 
+EACH, SLACK = 100, 10**6
+"""A pickle may describe EACH values per byte, plus SLACK; a value counts as often as the pickle refers to it."""
+DEEPEST = 100
+"""Depth of nested tuples, lists and mappings."""
+FEW = 8
+"""Parts of a key."""
+UNNEEDED = {"INST", "OBJ", "EXT1", "EXT2", "EXT4", "LONG4", "NEWOBJ_EX", "EMPTY_SET", "ADDITEMS", "FROZENSET"}
+"""Operations up to protocol 4 that are refused, as are all of later protocols: no file needs them."""
+
 
 class Refused(Exception):
     """A file needs something that is not allowed; the reader adds the file and a remedy."""
-
-
-class Unpickler(pickle.Unpickler):
-    """An unpickler that knows a fixed set of names.
-
-    Args:
-        stream: the file.
-        stands_for: (module, name) -> the class to use.
-        files: kind of the files, for errors.
-        encoding: encoding of strings written by Python 2.
-    """
-
-    def __init__(
-        self, stream: IO[bytes], stands_for: Mapping[tuple[str, str], type], files: str, encoding: str = "ASCII"
-    ) -> None:
-        super().__init__(stream, encoding=encoding)
-        self._stands_for, self._files = stands_for, files
-
-    def find_class(self, module: str, name: str) -> type:
-        """Look up the class for a name.
-
-        Raises:
-            Refused: the name is not allowed.
-        """
-        if (module, name) not in self._stands_for:
-            raise Refused(f"the file names {module}.{name}, which no {self._files} needs")
-        return self._stands_for[module, name]
 
 
 class Type:
@@ -129,237 +110,173 @@ class Empty(Function):
         return Array()
 
 
-DEEPEST = 100
-"""Depth of nested tuples, lists and mappings."""
-EACH, SLACK = 100, 10**6
-"""All operations together may visit EACH values per byte of the file, plus SLACK."""
+class Container(Function):
+    """Stand-in for anything: it keeps what it is given."""
 
-PAIR = -10
-COUNTS = {-2: (1, False), -3: (4, True), -4: (4, False), -5: (8, False)}
-"""Codes of ``pickletools`` for arguments with a length prefix -> bytes of the prefix, whether it is signed."""
-INSIDE = {"APPEND": 1, "SETITEM": 2, "BUILD": 1, "APPENDS": None, "SETITEMS": None, "ADDITEMS": None}
-"""Operations that add values to a container -> number of values, or None for all after the mark."""
+    parts: list[Any]
 
-
-class _Operation(NamedTuple):
-    name: str
-    length: int
-    takes: int
-    marked: bool
-    gives: int
-
-
-class _Value:
-    """A container: its number of values, its depth, and whether it is part of another container.
-
-    On the traced stack an integer stands for any other value, by its size in bytes.
-    """
-
-    __slots__ = ("depth", "size", "used")
-
-    def __init__(self, size: int, depth: int) -> None:
-        self.size, self.depth, self.used = size, depth, False
-
-
-MARK = _Value(0, 0)
-
-
-class _End(Exception):
-    """Loading the pickle would fail here."""
-
-
-def look_through(pickled: bytes, cycles: bool = False) -> None:
-    """Check that nothing in a pickle is out of proportion to its size. Its validity is not checked.
-
-    Args:
-        pickled: content of the file.
-        cycles: whether an object may get its state after it was put into another one, as in files of PyTorch
-            Geometric, whose objects refer to one another.
-
-    Raises:
-        Refused: something is out of proportion.
-        EOFError: the pickle claims more bytes than it has; Python would allocate memory for them.
-    """
-    following = _Following(pickled, cycles)
-    try:
-        following.over_numbers()
-        while following.step():
-            following.over_numbers()
-    except (_End, LookupError, ValueError):
-        return
-
-
-def _operations() -> list[_Operation | None]:
-    """All operations, by opcode."""
-    found: list[_Operation | None] = [None] * 256
-    for each in pickletools.opcodes:
-        before, after = each.stack_before, each.stack_after
-        marked = pickletools.markobject in before
-        length = 0 if each.arg is None else each.arg.n
-        if each.arg is not None and each.arg.name == "stringnl_noescape_pair":
-            length = PAIR
-        takes = before.index(pickletools.markobject) if marked else len(before)
-        found[ord(each.code)] = _Operation(each.name, length, takes, marked, len(after))
-    return found
-
-
-OPERATIONS = _operations()
-
-
-class _Following:
-    """The state while a pickle is traced.
-
-    Args:
-        pickled: content of the file.
-        cycles: see :func:`look_through`.
-    """
-
-    def __init__(self, pickled: bytes, cycles: bool = False) -> None:
-        self.cycles, self.pickled, self.at, self.work = cycles, pickled, 0, 0
-        self.stack: list[_Value | int] = []
-        self.memo: dict[int, _Value | int] = {}
-
-    def over_numbers(self) -> None:
-        """Skip the most frequent operations: those that push a number, a mark or a memo entry, or fill the memo."""
-        pickled, at, stack, memo = self.pickled, self.at, self.stack, self.memo
-        while quick := QUICK.get(pickled[at]):
-            width, kind = quick
-            if kind == "number":
-                stack.append(width)
-            elif kind == "mark":
-                stack.append(MARK)
-            else:
-                index = len(memo) if kind == "next" else int.from_bytes(pickled[at + 1 : at + width], "little")
-                if kind == "get":
-                    stack.append(memo[index])
-                elif (
-                    index > at
-                ):  # each entry of the memo takes a byte at least; the C unpickler allocates up to the index
-                    raise Refused(f"the file has {at} bytes up to here, and refers to value number {index}")
-                else:
-                    memo[index] = stack[-1]
-            at += width
-        self.at = at
-
-    def step(self) -> bool:
-        """Trace one operation; return whether there are more."""
-        operation = OPERATIONS[self.pickled[self.at]]
-        if operation is None or operation.name == "STOP":
-            return False
-        begin, self.at = self.at, self.at + 1
-        argument = self._argument(operation.length)
-        if special := SPECIAL.get(operation.name):
-            special(self, argument, begin)
-        elif operation.name in INSIDE:
-            count = INSIDE[operation.name]
-            free = self.cycles and operation.name == "BUILD"
-            self._change(self._to_mark() if count is None else self._pop(count), free)
-        elif operation.gives:
-            taken = self._to_mark() if operation.marked else []
-            taken += self._pop(operation.takes)
-            whole = argument[1] and not operation.takes and not operation.marked  # such as a string: it is its argument
-            self.stack.append(argument[1] if whole else self._made(taken))
-        return True
-
-    def _argument(self, length: int) -> tuple[int, int]:
-        """Start and size of the argument of an operation; move past it."""
-        begin = self.at
-        if length >= 0:
-            size = length
-        elif length in COUNTS:
-            width, signed = COUNTS[length]
-            size = int.from_bytes(self.pickled[begin : begin + width], "little", signed=signed)
-            begin += width
-            if size > len(self.pickled) - begin:
-                raise EOFError(f"it claims {size} bytes at byte {begin}, and has {max(0, len(self.pickled) - begin)}")
-            if size < 0:
-                raise _End
-        else:
-            end = self.pickled.index(b"\n", begin)
-            end = self.pickled.index(b"\n", end + 1) if length == PAIR else end
-            size = end + 1 - begin
-        self.at = begin + size
-        if self.at > len(self.pickled):
-            raise _End
-        return begin, size
-
-    def _pop(self, count: int) -> list[_Value | int]:
-        if not count:
-            return []
-        taken = self.stack[-count:]
-        if len(taken) < count or any(each is MARK for each in taken):
-            raise _End
-        del self.stack[-count:]
-        return taken
-
-    def _to_mark(self) -> list[_Value | int]:
-        taken: list[_Value | int] = []
-        while (each := self.stack.pop()) is not MARK:
-            taken.append(each)
-        return taken
-
-    def _made(self, parts: Iterable[_Value | int]) -> _Value:
-        """A new container with these parts."""
-        made = _Value(1, 0)
-        self._fill(made, parts)
+    def __new__(cls, *parts: object) -> Container:
+        """Keep the arguments."""
+        made = super().__new__(cls)
+        made.parts = [*parts]
         return made
 
-    def _change(self, parts: list[_Value | int], free: bool) -> None:
-        into = self.stack[-1]
-        if into is MARK or isinstance(into, int):
-            raise _End
-        if into.used and not free:  # the container that holds it was counted without these values
-            raise Refused("the file changes a value that it has used already")
-        self._fill(into, parts)
+    def __setstate__(self, state: object) -> None:
+        self.parts.append(state)
 
-    def _fill(self, into: _Value, parts: Iterable[_Value | int]) -> None:
-        for part in parts:
-            size = part if isinstance(part, int) else part.size
-            into.size += size
-            self.work += size
-            if isinstance(part, _Value):
-                part.used = True
-                into.depth = max(into.depth, part.depth + 1)
-        if into.depth > DEEPEST:
-            raise Refused(f"the file nests values deeper than {DEEPEST}")
-        if self.work > EACH * len(self.pickled) + SLACK:
+    def __setitem__(self, key: object, value: object) -> None:
+        self.parts.append(value)
+
+    def append(self, value: object) -> None:
+        """Keep it."""
+        self.parts.append(value)
+
+
+class _Dictionary(Function):
+    """Stand-in for a ``defaultdict``."""
+
+    def __new__(cls, *_: object) -> dict[Any, Any]:  # type: ignore[misc]
+        return {}
+
+
+TEXTS = (str, bytes)
+KEYS = (*TEXTS, int, float, type(None), np.generic)
+
+
+class Unpickler(pickle._Unpickler):
+    """An unpickler that knows a fixed set of names and operations.
+
+    Args:
+        content: content of the file.
+        stands_for: (module, name) -> the class to use. Of these, none may return more than it is given.
+        files: kind of the files, for errors.
+        encoding: encoding of strings written by Python 2.
+    """
+
+    dispatch: ClassVar[dict[int, Callable[[Any], None]]]
+    stack: list[Any]
+    append: Callable[[Any], None]
+    pop_mark: Callable[[], list[Any]]
+
+    def __init__(
+        self, content: bytes, stands_for: Mapping[tuple[str, str], type], files: str, encoding: str = "ASCII"
+    ) -> None:
+        super().__init__(io.BytesIO(content), encoding=encoding)
+        self._stands_for, self._files = stands_for, files
+        self._left = EACH * len(content) + SLACK
+        self._measured: dict[int, tuple[int, int] | None] = {}
+
+    def find_class(self, module: str, name: str) -> type:
+        """Look up the class for a name.
+
+        Raises:
+            Refused: the name is not allowed.
+        """
+        if (module, name) not in self._stands_for:
+            raise Refused(f"the file names {module}.{name}, which no {self._files} needs")
+        return self._stands_for[module, name]
+
+    def load(self) -> Any:
+        """Load the pickle.
+
+        Raises:
+            Refused: it needs something that is not allowed, or describes more than fits its size.
+            EOFError: it claims more bytes than it has.
+        """
+        try:
+            whole = super().load()
+        except EOFError:
+            raise EOFError("it claims more bytes than it has") from None
+        self._spend(self._measure(whole, 0)[0])
+        return whole
+
+    def _refuse(self) -> None:
+        raise Refused("the file has an operation that no data needs")
+
+    def _dict(self) -> None:
+        items = self.pop_mark()
+        self.append({})
+        self._fill(items)
+
+    def _fill(self, items: Sequence[Any]) -> None:
+        """Put keys and values, one after the other, into the last value of the stack."""
+        into = self.stack[-1]
+        if type(into) is not dict and not isinstance(into, Container):
+            raise Refused("the file has items of something other than a dictionary")
+        for key, value in zip(items[::2], items[1::2], strict=True):
+            parts = key if type(key) is tuple else (key,)
+            if len(parts) > FEW or not all(isinstance(part, KEYS) for part in parts):  # its hash may take forever
+                raise Refused("the file has a key that is neither a text nor a number, nor a few of these")
+            into[key] = value
+
+    def _spend(self, count: int) -> None:
+        self._left -= count
+        if self._left < 0:
             raise Refused("the file describes far more values than it has bytes")
 
+    def _measure(self, value: Any, depth: int) -> tuple[int, int]:
+        """The number of values in a value, those met again counted again, and their depth."""
+        if not isinstance(value, (list, tuple, dict, Container)):
+            return (value.nbytes if isinstance(value, Array) else len(value) if isinstance(value, TEXTS) else 1), 0
+        if (key := id(value)) not in self._measured:
+            if depth > DEEPEST:
+                raise Refused(f"the file nests values deeper than {DEEPEST}")
+            self._measured[key] = (1, 0) if isinstance(value, Container) else None  # met again below means a cycle
+            parts: Any = value.values() if isinstance(value, dict) else getattr(value, "parts", value)
+            if set(map(type, parts)) <= {int, float}:  # the most frequent lists
+                self._measured[key] = 1 + len(parts), 1
+            else:
+                sizes, depths = zip(*(self._measure(part, depth + 1) for part in parts), strict=True)
+                self._measured[key] = 1 + sum(sizes), 1 + max(depths)
+        if (known := self._measured[key]) is None:
+            raise Refused("the file puts a value into itself")
+        if depth + known[1] > DEEPEST:
+            raise Refused(f"the file nests values deeper than {DEEPEST}")
+        return known
 
-def _put(state: _Following, argument: tuple[int, int], begin: int) -> None:
-    if (index := int(state.pickled[argument[0] : sum(argument)])) > begin:
-        raise Refused(f"the file has {begin} bytes up to here, and refers to value number {index}")
-    state.memo[index] = state.stack[-1]
+
+def _counted(load: Callable[[Any], None]) -> Callable[[Unpickler], None]:
+    """An operation that gives the last value of the stack to a stand-in, which may copy it."""
+
+    def counted(self: Unpickler) -> None:
+        given = self.stack[-1]
+        parts = (given, *given) if type(given) is tuple else (given,)
+        self._spend(sum(len(part) for part in parts if isinstance(part, (*TEXTS, tuple, list, dict))))
+        load(self)
+
+    return counted
 
 
-def _get(state: _Following, argument: tuple[int, int], begin: int) -> None:
-    state.stack.append(state.memo[int(state.pickled[argument[0] : sum(argument)])])
-
-
-def _framed(state: _Following, argument: tuple[int, int], begin: int) -> None:
-    size = int.from_bytes(state.pickled[argument[0] : sum(argument)], "little")
-    if size > len(state.pickled) - state.at:
-        raise EOFError(f"it claims {size} bytes at byte {state.at}, and has {len(state.pickled) - state.at}")
-
-
-SPECIAL: dict[str, Callable[[_Following, tuple[int, int], int], object]] = {
-    "POP": lambda state, argument, begin: state.stack.pop(),
-    "POP_MARK": lambda state, argument, begin: state._to_mark(),
-    "DUP": lambda state, argument, begin: state.stack.append(state.stack[-1]),
-    "FRAME": _framed,
-    "PUT": _put,
-    "GET": _get,
+OPERATIONS = {ord(each.code) for each in pickletools.opcodes if each.proto < 5 and each.name not in UNNEEDED}
+LOADS: Mapping[int, Callable[[Any], None]] = pickle._Unpickler.dispatch
+Unpickler.dispatch = {
+    **{code: load if code in OPERATIONS else Unpickler._refuse for code, load in LOADS.items()},
+    **{code: _counted(LOADS[code]) for code in (*pickle.REDUCE, *pickle.NEWOBJ, *pickle.BUILD)},
+    pickle.DICT[0]: Unpickler._dict,
+    pickle.SETITEM[0]: lambda self: self._fill([self.stack.pop(), self.stack.pop()][::-1]),
+    pickle.SETITEMS[0]: lambda self: self._fill(self.pop_mark()),
 }
-"""Operations that do more than pop and push."""
 
 
-QUICK = {
-    **{ord(code): (1, "number") for code in "N\x88\x89"},
-    **{ord("K"): (2, "number"), ord("M"): (3, "number"), ord("J"): (5, "number"), ord("G"): (9, "number")},
-    **{ord("("): (1, "mark"), 0x94: (1, "next"), ord("q"): (2, "put"), ord("r"): (5, "put")},
-    **{ord("h"): (2, "get"), ord("j"): (5, "get")},
-}
-"""The most frequent opcodes -> their length and effect."""
+class _Checking(Unpickler):
+    """Makes containers for all names."""
+
+    def find_class(self, module: str, name: str) -> type:
+        del module, name
+        return Container
+
+    def persistent_load(self, pid: Any) -> Any:
+        return pid
+
+
+def check_pickle(content: bytes) -> None:
+    """Check the operations and the size of a pickle that another unpickler will load, but not its names.
+
+    Raises:
+        Refused: something is not allowed.
+        EOFError: the pickle claims more bytes than it has.
+    """
+    _Checking(content, {}, "data", encoding="latin1").load()
 
 
 MOST = 1 << 28
@@ -432,17 +349,13 @@ def _whole(value: Any, file: Path) -> NDArray[np.int64]:
     return value.view(np.ndarray).astype(np.int64)
 
 
-class _Matrix:
+class _Matrix(Container):
     """Stand-in for a CSR matrix: its state is a shape and three arrays."""
 
-    state: dict[str, Any]
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.state = state
-
     def value(self) -> sparse.csr_matrix:
-        data, indices, starts = (self.state[name].view(np.ndarray) for name in ("data", "indices", "indptr"))
-        matrix = sparse.csr_matrix((data, indices, starts), shape=self.state["_shape"])
+        (state,) = self.parts
+        data, indices, starts = (state[name].view(np.ndarray) for name in ("data", "indices", "indptr"))
+        matrix = sparse.csr_matrix((data, indices, starts), shape=state["_shape"])
         # Indices out of range would read memory outside the matrix.
         matrix.check_format(full_check=True)
         if matrix.shape[0] * matrix.shape[1] > MOST:
@@ -456,16 +369,15 @@ STANDS_FOR: dict[tuple[str, str], type] = {
     ("numpy", "ndarray"): Array,
     ("numpy", "dtype"): Type,
     ("scipy.sparse.csr", "csr_matrix"): _Matrix,
-    ("collections", "defaultdict"): defaultdict,
-    ("__builtin__", "list"): list,
+    ("collections", "defaultdict"): _Dictionary,
+    ("__builtin__", "list"): Function,
 }
 
 
 def _loaded(file: Path) -> Any:
     try:
         content = needed(file).read_bytes()
-        look_through(content)
-        return Unpickler(io.BytesIO(content), STANDS_FOR, "data", encoding="latin1").load()
+        return Unpickler(content, STANDS_FOR, "data", encoding="latin1").load()
     except Refused as refused:
         raise ReadError(f"{refused}; do not use it, bring back the original").at(file) from None
     except ReadError as error:

@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 import msgspec
 
 from structpe.datasets.catalogue import Card, Corpus, CorpusError, File
-from structpe.datasets.downloads import Seen, Tell, sha256_of, writing
+from structpe.datasets.downloads import Seen, Tell, digest_of, sha256_of, writing
 from structpe.errors import MissingExtra, StructPEError
 from structpe.plain import from_json
 from structpe.system.files import atomic_text
@@ -106,6 +106,10 @@ def _state(
         if seen.sha256 == file.sha256:
             return FileState(name, "ok")
         return FileState(name, "changed", f"sha256 {seen.sha256}, the card says {file.sha256}")
+    if file.digest is not None and file.unpack is None:
+        if (other := digest_of(place, file.digest)) == file.digest:
+            return FileState(name, "ok")
+        return FileState(name, "changed", f"digest {other}, the card says {file.digest}")
     if name not in known:
         return FileState(name, "not checked", seen.sha256)
     if seen.sha256 == known[name].sha256:

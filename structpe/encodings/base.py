@@ -7,9 +7,10 @@ has a narrow dtype, and position models learn parameters per value, not per pair
 Offsets are signed integers. Two special values are outside their range: :data:`UNREACHABLE`, and :data:`WITHIN` + k
 for a unit k places later in the same node (survey, eq. 31).
 
-``one`` and ``many`` of a class are wrapped once, when the class is defined, so that mistakes in your own encoding raise
+``one`` and ``many`` of a class are wrapped once, when the class is defined, and mistakes in your own encoding raise
 clear errors. Types and shapes are checked for each structure, which takes microseconds; indices only if the class
-defines ``one`` and not ``many``.
+defines ``one`` and not ``many``. Before ``one`` computes all pairs, it is checked that they fit into memory; ``many``
+checks this itself, by ``check_all_pairs`` or ``check_matrices``.
 """
 
 from __future__ import annotations
@@ -138,6 +139,8 @@ def within(encoding: Encoding, structure: Structure, encoded: Any) -> Any:
 def _one(method: Callable[..., Any], kind: type) -> Callable[..., Any]:
     @wraps(method)
     def one(self: Encoding, structure: Structure) -> Any:
+        if max(structure.size, structure.unit_count) > MOST_NODES and self.quadratic(structure):
+            check_all_pairs(self, [structure])
         return _checked(self, structure, method(self, structure), kind)
 
     return one

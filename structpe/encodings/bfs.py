@@ -9,16 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from structpe.encodings.columns import ranges, starts_of
 from structpe.encodings.compiled import compiled
 from structpe.encodings.graphs import Graphs
 from structpe.structure import Ids
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 __all__ = [
     "BYTES",

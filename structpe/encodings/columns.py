@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from structpe.encodings.compiled import compiled, fast
+from structpe.encodings.compiled import compiled
 from structpe.errors import EncodingError
 from structpe.structure import Ids
 
@@ -47,6 +47,7 @@ __all__ = [
 
 Array = NDArray[Any]
 
+_A_SLICE = 32  # numbers that take as long as the index of a structure, cut out and written as a slice
 _SHORT = 128  # parts up to this length are written by an index of their places, longer ones as slices
 
 
@@ -125,7 +126,7 @@ def halves(index: Array, starts: Ids, sizes: Ids) -> tuple[Array, Ids]:
     """The flat index of several structures with a triangle in place of each symmetric square, and where each begins."""
     lengths, symmetric = np.diff(starts), np.zeros(len(sizes), dtype=np.bool_)
     symmetric[:] = (lengths == sizes * sizes) & (sizes > 2)
-    if fast():
+    if _check.pays(len(index)):
         _check(index, starts, sizes, symmetric)
     else:
         for number in np.flatnonzero(symmetric).tolist():
@@ -135,7 +136,7 @@ def halves(index: Array, starts: Ids, sizes: Ids) -> tuple[Array, Ids]:
         return index, starts
     ends = starts_of(np.where(symmetric, sizes * (sizes + 1) // 2, lengths))
     result = np.empty(int(ends[-1]), dtype=index.dtype)
-    if fast():
+    if _halve.pays(len(result)):
         _halve(index, starts, sizes, symmetric, result)
         return result, ends
     for number, n in enumerate(sizes.tolist()):
@@ -153,7 +154,7 @@ def is_half(length: int, units: int) -> bool:
 def whole(half: Array, units: int) -> Array:
     """(u, u) the square of a triangle."""
     square = np.empty((units, units), dtype=half.dtype)
-    if fast():
+    if _write.pays(len(half)):
         _write(half, square)
     else:
         lower = np.tri(units, dtype=np.bool_)
@@ -456,9 +457,9 @@ class Column:
         if (widths == most * most).all():
             return owned(index).reshape(count, most, most)
         result, square = np.zeros((count, most, most), dtype=dtype), widths == np.square(self.sizes)
-        if fast():
+        if pays := _pad.pays(_A_SLICE * count):
             _pad(owned(index), self.starts, self.sizes, square, result)
-        for each in np.flatnonzero(~square if fast() else widths).tolist():
+        for each in np.flatnonzero(~square if pays else widths).tolist():
             mine = self[each].matrix()
             result[each, : len(mine), : len(mine)] = mine
         return result

@@ -8,20 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import dijkstra
 
 from structpe.encodings import bfs as bfs_module
 from structpe.encodings.base import WITHIN, Column, Encoding, check_all_pairs, check_matrices
 from structpe.encodings.bfs import STEPS, by_bits
 from structpe.encodings.columns import interleave, ranges, scatter, starts_of
-from structpe.encodings.compiled import fast
+from structpe.encodings.compiled import OF_A_LIST
 from structpe.encodings.graphs import Graphs, Limited, OfNodes, below_top, clipped, column_of_integers, finite
 from structpe.structure import Ids, Structure
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 __all__ = ["Adjacency", "Degree", "Distance", "Neighbours", "UndirectedDistance", "shortest", "signed"]
 
@@ -48,7 +49,7 @@ def shortest(graphs: Graphs, directed: bool) -> Array:
     if not left.any():
         return result
     large, long = graphs.only(left), dict[int, Array]()
-    search = _large_compiled if fast() else _large
+    search = _large_compiled if bfs_module.levels.pays(OF_A_LIST + int(large.pair_start[-1])) else _large
     for number, lengths in search(large, mirrored[left], _parts(graphs, left, result)):
         long[number] = lengths
     result = result if not long else _widened(result, np.dtype(np.uint16))
@@ -79,7 +80,7 @@ def signed(graphs: Graphs) -> Array:
 def _sign(there: Array, result: Array) -> None:
     top = np.iinfo(there.dtype).max
     result.fill(np.iinfo(result.dtype).max)
-    if fast():
+    if bfs_module.signs.pays(result.size):
         bfs_module.signs(top, there, result)
         return
     np.copyto(result, there, where=there < top, casting="unsafe")
@@ -110,10 +111,10 @@ def _squares(graphs: Graphs, mirrored: NDArray[np.bool_], most: int, result: Arr
     Args:
         graphs: the graphs.
         mirrored: (g,) whether edges are walked in both directions.
-        most: the number of nodes of a small graph, if numba is installed; otherwise ``_SMALL``.
+        most: the number of nodes of a small graph if the search is compiled; otherwise ``_SMALL``.
         result: (P,) where.
     """
-    if fast():
+    if bfs_module.squares.pays(OF_A_LIST + result.size):
         starts, left, lengths = (graphs.start, graphs.pair_start), np.empty_like(mirrored), result.view(np.uint8)
         ends = (graphs.edges - np.repeat(graphs.start[:-1], np.diff(graphs.edge_start))[:, None]).astype(np.uint32)
         bfs_module.squares(*starts, graphs.edge_start, ends, mirrored, most, bfs_module.BYTES, left, lengths)
@@ -216,6 +217,9 @@ def _in_words(near: bfs_module.Adjacent, node: int, result: Array) -> bool:
 
 def _large(graphs: Graphs, mirrored: NDArray[np.bool_], parts: Sequence[Array]) -> Iterator[tuple[int, Array]]:
     """The same by NumPy, and by SciPy where paths are long."""
+    from scipy.sparse import csr_array  # which takes long to import, and graphs are small mostly
+    from scipy.sparse.csgraph import dijkstra
+
     steps = graphs.steps(back=bool(mirrored.all()))
     first = graphs.start[:-1]
     lengths = dijkstra(steps, unweighted=True, indices=first, min_only=True)
@@ -237,6 +241,8 @@ def _by_scipy(steps: csr_array) -> NDArray[np.uint16]:
     A node is one step farther than the nearest of its neighbours. So nodes of which no two are neighbours need no
     search: in a sparse graph, up to half of all.
     """
+    from scipy.sparse.csgraph import dijkstra
+
     n, top = steps.shape[0], np.iinfo(np.uint16).max
     result, some, later = np.empty((n, n), dtype=np.uint16), max(1, _FLOATS // n), _no_neighbours(steps)
     searched = np.flatnonzero(~later)
@@ -254,6 +260,8 @@ def _by_scipy(steps: csr_array) -> NDArray[np.uint16]:
 
 def _no_neighbours(steps: csr_array) -> NDArray[np.bool_]:
     """(n,) nodes of which no two are joined, chosen one by one, those with few neighbours first."""
+    from scipy.sparse import csr_array
+
     both = csr_array(steps + steps.T)
     chosen, near = np.zeros(steps.shape[0], dtype=np.bool_), np.zeros(steps.shape[0], dtype=np.bool_)
     for node in np.argsort(np.diff(both.indptr), kind="stable").tolist():

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from structpe.encodings.columns import blocks, narrow, ranges, starts_of
-from structpe.encodings.compiled import compiled, fast
+from structpe.encodings.compiled import OF_A_LIST, compiled
 from structpe.encodings.graphs import Graphs
 from structpe.errors import EncodingError
 from structpe.structure import Ids, Structure
@@ -183,6 +183,7 @@ _CELLS = 1 << 18  # of an index, renumbered at a time
 _FEW = 32  # numbers that are sorted as they come
 _ROOM = 1 << 12  # nodes for which a trie has room at first
 _MIX = 0x1E3779B97F4A7C15  # spreads the keys of the hash table
+_SLOWER = 4  # how much longer a pair takes than a distance, both without numba
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,7 +235,8 @@ def search(
         return PairSequences(np.zeros((0, 1), dtype=np.int8), np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.uint8))
     steps = _Steps.of(graphs, structures, labels)
     longest = int(graphs.sizes.max()) if max_length is None else max_length
-    found = [_compiled(graphs, steps, longest, cut)] if fast() else [*_in_parts(graphs, steps, longest, cut)]
+    compiled_pays = _search.pays(OF_A_LIST + _SLOWER * int(graphs.pair_start[-1]))
+    found = [_compiled(graphs, steps, longest, cut)] if compiled_pays else [*_in_parts(graphs, steps, longest, cut)]
     indices, tries = [each.index for each in found], [each.trie for each in found]
     del found
     first = starts_of([trie.shape[1] for trie in tries])
@@ -248,7 +250,7 @@ def search(
 def _renumbered(index: Array, row: Array) -> Array:
     """row[index]; in the memory of the index where both have the same width."""
     result = index if index.itemsize == row.itemsize else np.empty(len(index), dtype=row.dtype)
-    if fast():
+    if _take.pays(len(index)):
         _take(index, row, result)
         return result
     for first in range(0, len(index), _CELLS):  # NumPy converts an index to eight bytes each

@@ -325,7 +325,6 @@ class TripleOffset(Encoding, name="triple-offset"):
     codes = ("unreachable",)
 
     def one(self, structure: Structure) -> Encoded:
-        check_all_pairs(self, [structure])
         owner = structure.unit_owner
         first, count = np.searchsorted(owner, np.arange(structure.size)), np.bincount(owner, minlength=structure.size)
         offsets = np.full((len(owner), len(owner)), UNREACHABLE)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from structpe.encodings.columns import groups, scatter, starts_of
-from structpe.encodings.compiled import compiled, fast
+from structpe.encodings.compiled import OF_A_LIST, compiled
 from structpe.structure import Ids
 
 __all__ = ["Rooted", "Ways", "heights", "sides"]
@@ -44,7 +44,7 @@ class Rooted:
     def of(cls, start: Ids, edges: Ids, edge_start: Ids) -> Rooted:
         """From the first node of each graph (g + 1,), the edges (E, 2), and the first edge of each graph (g + 1,)."""
         nodes = int(start[-1])
-        if not fast():
+        if not _descend.pays(nodes):
             return _climb(start, edges)
         parent, depth, line = np.full(nodes, -1), np.zeros(nodes, dtype=np.int64), np.arange(nodes)
         tree = np.ones(len(start) - 1, dtype=np.bool_)
@@ -141,7 +141,7 @@ class Ways:
         pairs, dtype = starts_of(np.square(np.diff(start))), np.min_scalar_type(int(trees.depth.max(initial=0)) + 1)
         room = np.empty((2, pairs[-1] + _WORD), dtype=dtype)  # a line more may be written
         up, down = room[:, : pairs[-1]]
-        if fast():
+        if _small.pays(OF_A_LIST + len(up)):
             _small(start, trees.parent, trees.line, trees.depth, _WORD, *room)
             if (np.diff(start) > _WORD).any():  # else it is not compiled
                 _large(start, trees.parent, trees.line, trees.depth, _WORD, *room)
@@ -171,7 +171,7 @@ def sides(start: Ids, trees: Rooted, ways: Ways, order: Ids) -> Array:
     pairs, dtype = starts_of(np.square(np.diff(start))), np.min_scalar_type(-2 * int(trees.depth.max(initial=0)) - 2)
     room = np.empty(pairs[-1] + _WORD, dtype=dtype)  # a line more may be written
     result = room[: pairs[-1]]
-    if fast():
+    if _apart.pays(len(result)):
         _apart(start, trees.depth, order, room)
     else:
         for members, nodes in _groups(start, np.ones(len(start) - 1, dtype=np.bool_)):

@@ -9,13 +9,10 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import breadth_first_order
 
 from structpe.encodings.base import Column, Encoding, check_matrices, check_sizes
-from structpe.encodings.bfs import Adjacent
+from structpe.encodings.bfs import Adjacent, levels
 from structpe.encodings.columns import ranges
-from structpe.encodings.compiled import fast
 from structpe.encodings.graphs import Graphs, Limited, OfNodes, column_of_integers, known, ranks_of_all
 from structpe.encodings.tree_pairs import heights, sides
 from structpe.errors import EncodingError, StructureError
@@ -96,12 +93,15 @@ def steps_from_roots(encoding: Encoding, graphs: Graphs, structures: Sequence[St
         return graphs.rooted.depth.copy()
     result, rest, others = graphs.rooted.depth.copy(), graphs.only(~trees), np.repeat(~trees, graphs.sizes)
     both = np.ones(len(rest.sizes), dtype=np.bool_)
-    result[others] = Adjacent.of(rest, both).steps_from(rest.roots) if fast() else _search(rest)
+    result[others] = Adjacent.of(rest, both).steps_from(rest.roots) if levels.pays(len(both)) else _search(rest)
     return result
 
 
 def _search(graphs: Graphs) -> Ids:
     """One breadth-first search of all structures, from a node above all roots."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import breadth_first_order
+
     top = int(graphs.start[-1])
     above = np.stack([np.full(len(graphs.roots), top), graphs.start[:-1] + graphs.roots], axis=1)
     ends = np.concatenate([graphs.edges, above])

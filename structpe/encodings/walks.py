@@ -18,7 +18,7 @@ from scipy.sparse import csr_array
 from structpe.encodings import device
 from structpe.encodings.base import MOST_NODES, UNREACHABLE, Encoding, check_all_pairs, check_matrices, check_sizes
 from structpe.encodings.columns import SPLIT, Column, groups, ranges, significant, starts_of, to_grid
-from structpe.encodings.compiled import compiled, fast
+from structpe.encodings.compiled import OF_A_LIST, compiled
 from structpe.encodings.graphs import Graphs, OfNodes, OwnValues, chosen_device, column_of, ranks_of_all
 from structpe.errors import EncodingError
 from structpe.structure import Ids, Structure
@@ -67,11 +67,11 @@ class Walks:
         diag(P^(a+b)) is the row sum of the elementwise product of P^a and the transpose of P^b.
         """
         result = np.empty((int(self.graphs.start[-1]), steps), dtype=np.float32)
-        largest = device.LARGEST if chosen_device() else _LARGE
+        largest, sizes = device.LARGEST if chosen_device() else _LARGE, self.graphs.sizes
         if chosen_device():
             for block in self._blocks(largest):
                 result[block.nodes] = device.returns(block.squares, steps)
-        elif fast():
+        elif _returns.pays(OF_A_LIST + steps * int(np.square(sizes[sizes <= _LARGE]).sum()) // 8):
             matrix = self.steps
             _returns(matrix.indptr, matrix.indices, matrix.data, self.graphs.start, _LARGE, steps, result)
         else:
@@ -90,13 +90,13 @@ class Walks:
         afterwards would take longer than to compute them.
         """
         graphs = self.graphs
-        if not fast():
+        pairs, count = int(graphs.pair_start[-1]), len(graphs.sizes)
+        if not _powers.pays(OF_A_LIST + steps * pairs // 2):
             found = OwnValues(graphs, np.zeros(steps, dtype=np.float64))
             for block in self._blocks(None):
                 values, there = block.powers(steps)
                 found.add(block.members, significant(values), there)
             return found.column()
-        pairs, count = int(graphs.pair_start[-1]), len(graphs.sizes)
         values = np.empty((pairs, steps), dtype=np.float64)  # memory that is not written to is not taken
         index, counts = np.empty(pairs, dtype=np.uint32), np.empty(count, dtype=np.int64)
         _powers(self.steps.indptr, self.steps.indices, self.steps.data, graphs.start, values, index, counts)
@@ -151,9 +151,10 @@ class _Block:
         powers = [self.walk]
         while len(powers) < half:
             powers.append(self.step @ powers[-1])
-        last = powers[-1].reshape(squares).swapaxes(1, 2).reshape(self.walk.shape)
+        last = np.ascontiguousarray(powers[-1].reshape(squares).swapaxes(1, 2))
         near = [np.einsum("bii->bi", power.reshape(squares)) for power in powers]
-        far = [np.einsum("ij,ij->i", last, power).reshape(squares[:2]) for power in powers[: steps - half]]
+        # Products are added in the order of the kernel, one after the other: einsum's sums are other ones at the end.
+        far = [(last * power.reshape(squares)).sum(axis=1) for power in powers[: steps - half]]
         return np.stack([*near, *far], axis=-1)
 
     def powers(self, steps: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:

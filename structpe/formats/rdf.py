@@ -1,5 +1,6 @@
 """RDF: statements as graphs, from and to N-Triples, N-Quads, Turtle, TriG, N3, RDF/XML and rdflib.
 
+N-Triples and N-Quads are read here, line by line, and need no other library; the other notations by pyoxigraph.
 ``as_structure(graph, names="terms")`` labels nodes and edges by whole terms. From these the inverse restores the
 statements, with other names of blank nodes. rdflib keeps no order, so statements are sorted. With ``base=``, labels
 that are not terms become IRIs. Order, root, units, features and name are lost.
@@ -7,13 +8,12 @@ that are not terms become IRIs. Order, root, units, features and name are lost.
 
 from __future__ import annotations
 
-import logging
+import codecs
+import io
 import re
-import warnings
 import zlib
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
@@ -25,7 +25,7 @@ import numpy as np
 from structpe.errors import ReadError, StructureError, needing
 from structpe.formats.converting import ConversionError, add_converter
 from structpe.formats.reading import Item, Yielded, attempt, reader
-from structpe.formats.text import HEAD, check_text, lines, not_utf8, shown
+from structpe.formats.text import HEAD, LIMIT, check_text, lines, shown
 from structpe.formats.writing import WriteError, writer
 from structpe.formats.xml import feed
 from structpe.structure import Structure
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 __all__ = [
     "Names",
     "Term",
-    "check_whole",
     "from_rdflib",
     "graph_of",
     "item_of",
@@ -52,12 +51,14 @@ __all__ = [
 
 Names = Literal["local", "full", "terms"]
 
-_IRI = r"<((?:[^\x00-\x20<>\"{}|^`\\]|\\u[0-9A-Fa-f]{4}|\\U[0-9A-Fa-f]{8})*)>"
-_BLANK = r"_:([^\W.-](?:[\w.·-]*[\w·-])?)"
-_TEXT = r'"((?:[^"\\\n\r]|\\[tbnrf"\'\\]|\\u[0-9A-Fa-f]{4}|\\U[0-9A-Fa-f]{8})*)"'
-_TERM = re.compile(rf"{_IRI}|{_BLANK}|{_TEXT}(?:@([a-zA-Z]+(?:-[a-zA-Z0-9]+)*)|\^\^{_IRI})?")
-_GAP = re.compile(r"[ \t]*")
-_END = re.compile(r"[ \t]*\.[ \t]*(?:#.*)?\Z")
+_CODE = r"\\u[0-9A-Fa-f]{4}|\\U[0-9A-Fa-f]{8}"
+_IRI = rf"<((?:[^\x00-\x20<>\"{{}}|^`\\]+|{_CODE})*+)>"
+_BLANK = r"(?>_:([^\W.-](?:[\w.·-]*[\w·-])?))"
+_TEXT = rf'"((?:[^"\\\n\r]+|\\[tbnrf"\'\\]|{_CODE})*+)"'
+_ANY = rf"(?:{_IRI}|{_BLANK}|{_TEXT}(?:@([a-zA-Z]+(?:-[a-zA-Z0-9]+)*)|\^\^{_IRI})?)[ \t]*"
+_TERM = re.compile(_ANY)
+_STATEMENT = re.compile(rf"[ \t]*{_ANY}{_ANY}{_ANY}(?:{_ANY})?\.[ \t]*(?:#.*)?\Z")
+_BEGUN = re.compile(rf"[ \t]*(?:{_ANY}){{,4}}")
 _ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))")
 _LETTERS = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f"}
 _QUOTED = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
@@ -108,7 +109,7 @@ class Term(NamedTuple):
 def term(text: str) -> Term | None:
     """The term with this notation; None if it is not one."""
     found = _TERM.fullmatch(text)
-    return None if found is None else _made(found)
+    return None if found is None or text[-1] in " \t" else _made(*found.groups())
 
 
 def statement(line: str) -> tuple[Term, ...] | None:
@@ -117,46 +118,34 @@ def statement(line: str) -> tuple[Term, ...] | None:
     Raises:
         ReadError: the line is not a statement.
     """
-    at = _skip(line, 0)
-    if at == len(line) or line[at] == "#":
-        return None
-    terms: list[Term] = []
-    while len(terms) < 4 and (found := _TERM.match(line, at)):
-        terms.append(_made(found))
-        at = _skip(line, found.end())
-    if len(terms) < 3 or not _END.match(line, at):
+    found = _STATEMENT.match(line)
+    if found is None:
+        begun = _BEGUN.match(line)
+        at = begun.end() if begun else 0
+        if not line[:at].strip() and line[at : at + 1] in ("", "#"):
+            return None
         raise ReadError(
             f"{shown(line)} is not a statement of N-Triples at column {at + 1}; write <subject> <predicate> <object> . "
             'with IRIs in full, _:names and "texts"'
         )
-    for found_term, (place, kinds) in zip(terms, PLACES.items(), strict=False):
-        if found_term.kind not in kinds:
-            raise ReadError(f"the {place} {shown(found_term.notation())} is a {found_term.kind}; RDF forbids it there")
-    return tuple(terms)
+    parts = found.groups()
+    terms = tuple(_made(*parts[at : at + 5]) for at in range(0, 15 if parts[15:] == _NOTHING else 20, 5))
+    for each, place in zip(terms, ("subject", "predicate", "object", "graph"), strict=False):
+        if each.kind != "iri" and place != "object" and (each.kind == "literal" or place == "predicate"):
+            raise ReadError(f"the {place} {shown(each.notation())} is a {each.kind}; RDF forbids it there")
+    return terms
 
 
-PLACES = {
-    "subject": ("iri", "blank"),
-    "predicate": ("iri",),
-    "object": ("iri", "blank", "literal"),
-    "graph": ("iri", "blank"),
-}
-"""The kinds of terms that are allowed in each place of a statement."""
+_NOTHING = (None,) * 5
 
 
-def _made(found: re.Match[str]) -> Term:
-    iri, blank, text, language, datatype = found.groups()
+def _made(iri: str | None, blank: str | None, text: str, language: str | None, datatype: str | None) -> Term:
     if iri is not None:
         return Term("iri", _unescaped(iri))
     if blank is not None:
         return Term("blank", blank)
     kind = _unescaped(datatype or "")
     return Term("literal", _unescaped(text), (language or "").lower(), "" if kind == STRING else kind)
-
-
-def _skip(line: str, at: int) -> int:
-    found = _GAP.match(line, at)
-    return at if found is None else found.end()
 
 
 def _unescaped(text: str) -> str:
@@ -179,37 +168,6 @@ def _written(letter: str) -> str:
 
 def _escaped_iri(text: str) -> str:
     return re.sub(r"[\x00-\x20<>\"{}|^`\\]", lambda found: f"\\u{ord(found[0]):04X}", text)
-
-
-TOKEN = re.compile(
-    r"""
-    \"{3} (?: [^"\\] | \\. | "(?!"") )* \"{3} | '{3} (?: [^'\\] | \\. | '(?!'') )* '{3}   # long strings
-    | " (?: [^"\\\n] | \\. )* " | ' (?: [^'\\\n] | \\. )* '
-    | < [^<>\s]* > | \# [^\n]* | (?: \\. | [^\s<"'\#\\] )+ | \S
-    """,
-    re.DOTALL | re.VERBOSE,
-)
-"""Tokens for finding the end of a file; full stops in strings, IRIs and comments do not count."""
-DIRECTIVE = re.compile(r"(?i)(?:prefix \S*:|base) <[^<>\s]*>")
-"""A directive in the notation of SPARQL, without a full stop."""
-
-
-def check_whole(content: bytes) -> None:
-    """Check that the last statement is complete.
-
-    Raises:
-        ReadError: it is not, or the text is not UTF-8.
-    """
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        start = content.rfind(b"\n", 0, error.start) + 1
-        line = content.count(b"\n", 0, start) + 1
-        raise not_utf8(content[start:], error.start - start).at(f"line {line}") from None
-    last = deque((found[0] for found in TOKEN.finditer(text) if not found[0].startswith("#")), maxlen=3)
-    if last and not last[-1].endswith((".", "}")) and not DIRECTIVE.search(" ".join(last)):
-        wrong = f"the last statement ends in {shown(last[-1])}, not in a full stop; the file is truncated, restore it"
-        raise ReadError(wrong).at(f"line {text.rstrip().count(chr(10)) + 1}")
 
 
 ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
@@ -278,7 +236,9 @@ Statement: TypeAlias = tuple[Term, ...]
 Each = Literal["file", "graph", "subject"]
 Literals = Literal["shared", "own", "none"]
 LINES = (".nt", ".nq")
-FORMATS = {".ttl": "turtle", ".n3": "n3", ".trig": "trig", ".rdf": "xml", ".owl": "xml"}
+FORMATS = {".ttl": "Turtle", ".n3": "N3", ".trig": "TriG", ".rdf": "RDF/XML", ".owl": "RDF/XML"}
+EACH = 100
+"""The characters of all terms per byte of the file, plus 64 MiB: a long prefix may be used often."""
 BASE = "relative:/"
 """The base of relative IRIs, which would otherwise contain the path of the file on this machine."""
 
@@ -289,8 +249,10 @@ def rdf(path: Path, each: Each = "file", names: Names = "local", literals: Liter
 
     A repeated statement is one edge. ``metadata`` has the ``terms`` of the nodes and the ``predicates`` of the edges in
     N-Triples, including language and datatype. N-Triples and N-Quads need no other library and are read line by line;
-    unless ``each`` is ``file``, this takes the memory of one graph. Nothing is downloaded, relative IRIs become
-    ``relative:/...``, and RDF/XML with a document type or entities raises an error.
+    unless ``each`` is ``file``, this takes the memory of one graph. Nothing is downloaded, relative IRIs in the other
+    notations become ``relative:/...``, and RDF/XML with a document type or entities raises an error. The statements of
+    a list ``( ... )`` or of ``rdf:parseType="Collection"`` are in the order in which pyoxigraph makes them. What is new
+    in RDF 1.2, triples as terms and texts with a direction, raises an error.
 
     Args:
         path: a file; its suffix determines the notation.
@@ -304,9 +266,9 @@ def rdf(path: Path, each: Each = "file", names: Names = "local", literals: Liter
     if path.suffix in LINES:
         yield from _by_lines(path, each, made)
     else:
-        groups: dict[str, list[Statement]] = {}
+        groups: dict[str, dict[Statement, None]] = {}
         for found in _parsed(path):
-            groups.setdefault("" if each == "file" else _key(found, each), []).append(found)
+            groups.setdefault("" if each == "file" else _key(found, each), {})[found] = None
         for key, group in groups.items():
             yield attempt(partial(made, key, group), key)
 
@@ -392,7 +354,7 @@ def _named(rdflib: Any, triple: Iterable[Any], name: Any) -> Statement:
     return (*map(of_rdflib, triple), *named)
 
 
-def _item(key: str, statements: Sequence[Statement], file: str, names: Names, literals: Literals) -> Item:
+def _item(key: str, statements: Iterable[Statement], file: str, names: Names, literals: Literals) -> Item:
     return item_of(statements, f"{file}:{key}" if key else file, key or "1", names, literals)
 
 
@@ -439,66 +401,73 @@ def _key(statement_: Statement, each: Each) -> str:
     return statement_[3].label("full") if len(statement_) == 4 else "default"
 
 
-def _parsed(path: Path) -> Iterable[Statement]:
-    """The statements of a file, by rdflib."""
+def _parsed(path: Path) -> Iterator[Statement]:
+    """The statements of a file, by pyoxigraph."""
     if path.suffix not in FORMATS:
         known = ", ".join((*LINES, *FORMATS))
         raise ReadError(f"the name ends in {path.suffix!r}, which is not a notation of RDF; known: {known}")
-    with needing("rdflib", "kg"):
-        import rdflib
+    with needing("pyoxigraph", "kg"):
+        import pyoxigraph
+    name = FORMATS[path.suffix]
     content = path.read_bytes()
-    xml = FORMATS[path.suffix] == "xml"
-    check_text(content[:HEAD], xml)
-    (_refuse_declarations if xml else check_whole)(content)
-    store, seen = _recording()
-    graph = rdflib.Dataset(store=store) if path.suffix == ".trig" else rdflib.Graph(store=store)
+    check_text(content[:HEAD], name == "RDF/XML")
+    left = LIMIT + EACH * len(content)
+    source = _Lines(_utf8_of_xml(content) if name == "RDF/XML" else content.removeprefix(codecs.BOM_UTF8))
+    format = getattr(pyoxigraph.RdfFormat, name.upper().replace("/", "_"))
     try:
-        with _as_written(rdflib):
-            graph.parse(data=content, format=FORMATS[path.suffix], publicID=BASE)
-    except ReadError:
-        raise
-    except Exception as error:  # rdflib raises any error of its parsers
-        reason = " ".join(str(error).split())
-        at = [f"line {error.lines + 1}"] if isinstance(vars(error).get("lines"), int) else []  # type: ignore[attr-defined]
-        raise ReadError(f"not {FORMATS[path.suffix]}: {type(error).__name__}: {shown(reason)}; correct it").at(
-            *at
-        ) from None
-    return (_named(rdflib, triple, name if path.suffix == ".trig" else None) for triple, name in seen)
-
-
-def _recording() -> tuple[Any, dict[tuple[Any, Any], None]]:
-    """A store of rdflib, and the statements added to it in the order of the file, with the names of their graphs."""
-    from rdflib.plugins.stores.memory import Memory
-
-    seen: dict[tuple[Any, Any], None] = {}
-
-    class Recording(Memory):
-        def add(self, triple: Any, context: Any, quoted: bool = False) -> None:
-            if quoted:
+        for subject, predicate, thing, graph in pyoxigraph.parse(source, format, base_iri=BASE, lenient=True):
+            if name == "N3" and not isinstance(graph, pyoxigraph.DefaultGraph):
                 raise ReadError("there are formulas in braces, which N3 has but RDF does not; leave them out")
-            seen[triple, context.identifier] = None
-            super().add(triple, context, quoted)
+            named = () if isinstance(graph, pyoxigraph.DefaultGraph) else (graph,)
+            found = tuple(map(_of_oxigraph, (subject, predicate, thing, *named)))
+            left -= sum(len(each.text) for each in found)
+            if left < 0:
+                raise ReadError(f"prefixes make the terms over {EACH} times as long as the file; write shorter ones")
+            yield found
+    except ReadError as error:
+        raise error.at(f"line {source.number}") from None
+    except SyntaxError as error:
+        if "UTF-8" in error.msg:
+            deque(lines(path), 0)  # raises an error with the byte
+        if "Unexpected end" in error.msg:
+            wrong = "the last statement does not end in a full stop; the file is truncated, restore it"
+            raise ReadError(wrong).at(f"line {source.number}") from None
+        reason = re.sub(r"^Parser error at line \d+ | \(line \d+\)$", "", " ".join(error.msg.split()))
+        wrong = f"not {name}: {shown(reason)}; correct it"
+        raise ReadError(wrong).at(f"line {error.lineno or source.number}") from None
 
-    return Recording(), seen
+
+class _Lines(io.BytesIO):
+    """Gives a line at a time: their number is the place of a parser that does not tell it."""
+
+    number = 0
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        line = self.readline(size)
+        self.number += bool(line)
+        return line
 
 
-@contextmanager
-def _as_written(rdflib: Any) -> Iterator[None]:
-    """Keep literals unchanged ("01" would become "1"), and suppress rdflib's warnings about their values."""
-    log = logging.getLogger("rdflib.term")
-    before = rdflib.NORMALIZE_LITERALS, log.disabled
-    rdflib.NORMALIZE_LITERALS, log.disabled = False, True
-    try:
-        with warnings.catch_warnings():  # deprecations inside rdflib
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        rdflib.NORMALIZE_LITERALS, log.disabled = before
+def _of_oxigraph(value: Any) -> Term:
+    kind = type(value).__name__
+    if kind == "NamedNode":
+        return Term("iri", value.value)
+    if kind == "BlankNode":
+        return Term("blank", value.value)
+    if kind != "Literal" or value.direction is not None:
+        what = "triple" if kind == "Triple" else "text with a direction"
+        raise ReadError(f"{shown(str(value))} is a {what}, which RDF 1.2 has but RDF 1.1 does not; leave it out")
+    datatype = "" if value.language or value.datatype.value == STRING else value.datatype.value
+    return Term("literal", value.value, value.language or "", datatype)
 
 
-def _refuse_declarations(content: bytes) -> None:
-    """Raise an error for document types and entities, which can fill the memory or open files in rdflib's parser."""
-    parser = expat.ParserCreate()
+def _utf8_of_xml(content: bytes) -> bytes:
+    """XML in UTF-8, the one encoding that pyoxigraph reads.
+
+    Raises:
+        ReadError: the XML is not well-formed, or it declares a document type or entities, which can fill the memory.
+    """
+    parser, encoding = expat.ParserCreate(), "utf-8-sig"
 
     def refuse(name: str, *_: object) -> None:
         raise ReadError(
@@ -506,9 +475,17 @@ def _refuse_declarations(content: bytes) -> None:
             "save the file as Turtle"
         ).at(f"line {parser.CurrentLineNumber}")
 
+    def declared(version: str, name: str | None, standalone: int) -> None:
+        nonlocal encoding
+        encoding = name or encoding
+
     parser.StartDoctypeDeclHandler = refuse
     parser.EntityDeclHandler = refuse
+    parser.XmlDeclHandler = declared
     feed(parser, content)
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        encoding = "utf-16"
+    return re.sub(r"\A<\?xml.*?\?>", "", content.decode(encoding), count=1, flags=re.DOTALL).encode()
 
 
 @writer("rdf", ".nt .nq .ttl")

@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -331,22 +331,32 @@ def of_molecule(found: Any, name: str = "", features: Kind = "none") -> Structur
         ReadError: ``features`` is unknown, or needs a sanitized molecule, or an atom is not an element.
     """
     _check(features)
+    names, symbol, begin, end, kind = _of_rdkit()
     # In lists, since RDKit makes new objects at each access; by number, since each step of its iterators counts again.
-    atoms = [found.GetAtomWithIdx(number) for number in range(found.GetNumAtoms())]
-    bonds = [found.GetBondWithIdx(number) for number in range(found.GetNumBonds())]
+    atoms = list(map(found.GetAtomWithIdx, range(found.GetNumAtoms())))
+    bonds = list(map(found.GetBondWithIdx, range(found.GetNumBonds())))
     try:
-        symbols = tuple(atom.GetSymbol() for atom in atoms)
+        symbols = tuple(map(symbol, atoms))
     except RuntimeError:  # RDKit's
         numbers = listed(atom.GetAtomicNum() for atom in atoms if atom.GetAtomicNum() >= len(SYMBOLS))
         raise ReadError(f"there is no element of number {numbers}; correct the molecule") from None
     return Structure(
         symbols,
-        np.array([(bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()) for bond in bonds], dtype=np.int64).reshape(-1, 2),
-        tuple(bond.GetBondType().name.lower() for bond in bonds),
+        np.array([list(map(begin, bonds)), list(map(end, bonds))], dtype=np.int64).T,
+        tuple(map(names.__getitem__, map(kind, bonds))),
         directed=False,
         features=_features(atoms, bonds) if features == "ogb" else {},
         name=name,
     )
+
+
+@cache
+def _of_rdkit() -> tuple[dict[Any, str], Any, Any, Any, Any]:
+    """The labels of the types of bonds, and the methods that are called for each atom and each bond."""
+    from rdkit.Chem import Atom, Bond, BondType
+
+    labels = {kind: name.lower() for name, kind in BondType.names.items()}
+    return labels, Atom.GetSymbol, Bond.GetBeginAtomIdx, Bond.GetEndAtomIdx, Bond.GetBondType
 
 
 def _check(features: str) -> None:
@@ -451,6 +461,8 @@ def _check_size(smiles: str) -> str:
     Raises:
         ReadError: it is too long, or has too many atoms or rings.
     """
+    if len(smiles) <= RINGS and LARGE.search(smiles) is None:  # most: too short for many atoms and rings
+        return ""
     if len(smiles) > LONGEST:
         raise ReadError(f"the SMILES has {len(smiles)} characters; {LONGEST} at most, leave the molecule out")
     atoms = ATOM.findall(smiles)

@@ -42,10 +42,12 @@ def tokens_text(item: Item) -> str:
     If ``metadata["text"]``, from the reader ``tokens``, is a line with the same tokens, it is written instead.
 
     Raises:
-        WriteError: the structure is not a path from its first token to its last, or a label is empty or contains white
-            space.
+        WriteError: the structure is undirected, or not a path from its first token to its last; or a label is empty or
+            contains white space.
     """
     structure = item.structure
+    if not structure.directed:
+        raise WriteError("the edges are undirected, but those of tokens lead to the next one; give directed=True")
     steps = np.stack([structure.reading[:-1], structure.reading[1:]], axis=1)
     if sorted(structure.edges.tolist()) != sorted(steps.tolist()):
         raise WriteError(

@@ -247,7 +247,8 @@ def triples_text(item: Item) -> str:
     line ends. The reader numbers nodes in the order of the facts.
 
     Raises:
-        WriteError: two nodes have the same label, a node has no edge, or a part cannot be written in a line.
+        WriteError: the edges are undirected, two nodes have the same label, a node has no edge, or a part cannot be
+            written in a line.
     """
     rows = facts(item.structure, "triples know nodes by their labels")
     return "".join("\t".join(map(_part, row)) + "\n" for row in rows)

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
-from xml.sax.saxutils import escape, quoteattr
 
 from structpe.errors import ReadError
 from structpe.formats.reading import Item, Yielded, attempt, reader
@@ -129,8 +128,8 @@ def webnlg_text(item: Item) -> str:
     numbered. The reader identifies entities by their labels.
 
     Raises:
-        WriteError: two nodes have the same label, a node has no edge, a part of a fact is empty, has white space at an
-            end or contains ``|`` between spaces, or XML forbids a character.
+        WriteError: the edges are undirected, two nodes have the same label, a node has no edge, a part of a fact is
+            empty, has white space at an end or contains ``|`` between spaces, or XML forbids a character.
     """
     structure = item.structure
     said = {name: str(item.metadata[name]) for name in NAMES if isinstance(item.metadata.get(name), str)}
@@ -216,12 +215,16 @@ def _sequence(item: Item, name: str) -> Sequence[Any]:
 
 
 def _element(tag: str, text: str, attributes: Mapping[str, str] | None = None) -> str:
+    from xml.sax.saxutils import escape  # which imports a client of HTTP
+
     return f"{_tag(tag, attributes or {})}{escape(_allowed(text), RETURN)}</{tag}>"
 
 
 def _tag(tag: str, attributes: Mapping[str, str]) -> str:
     if wrong := [name for name in attributes if not NAME.fullmatch(name)]:
         raise WriteError(f"{wrong[0]!r} cannot be the name of an XML attribute; give letters, digits and _")
+    from xml.sax.saxutils import quoteattr
+
     return f"<{tag}{''.join(f' {name}={quoteattr(_allowed(value), SPACES)}' for name, value in attributes.items())}>"
 
 

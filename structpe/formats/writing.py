@@ -139,6 +139,8 @@ def write(
             for number, item in enumerate(items, 1):
                 try:
                     text = _text(chosen, item, options)
+                    if "\0" in text:
+                        raise WriteError("a text has the character 0, by which readers tell other files; leave it out")
                 except WriteError as error:
                     if skip is None:
                         raise error.at(f"item {number}") from None
@@ -199,8 +201,12 @@ def facts(structure: Structure, rule: str) -> list[tuple[str, str, str]]:
         rule: how the format identifies nodes, for errors.
 
     Raises:
-        WriteError: two nodes have the same label, or a node has no edge.
+        WriteError: the edges are undirected, two nodes have the same label, or a node has no edge.
     """
+    if not structure.directed:
+        raise WriteError(
+            "the edges are undirected, but a fact leads from its subject to its object; give Structure(directed=True)"
+        )
     if len(set(structure.nodes)) < structure.size:
         seen: set[str] = set()
         twice = next(label for label in structure.nodes if label in seen or seen.add(label))  # type: ignore[func-returns-value]

@@ -7,12 +7,13 @@ from structpe.faces import face
 if TYPE_CHECKING:
     from structpe.nn.graph_model import GraphModel, GraphModelConfig
     from structpe.nn.language_model import LanguageModel
-    from structpe.nn.layer import Layer, StackConfig
+    from structpe.nn.layer import AttentionConfig, Layer, StackConfig
     from structpe.nn.search import SearchConfig
     from structpe.nn.seq2seq import EncoderDecoder, TransformerConfig
     from structpe.nn.stack import Stack
 
 __all__ = [
+    "AttentionConfig",
     "EncoderDecoder",
     "GraphModel",
     "GraphModelConfig",
@@ -27,6 +28,7 @@ __all__ = [
 __getattr__, __dir__ = face(
     __name__,
     {
+        "AttentionConfig": "layer",
         "EncoderDecoder": "seq2seq",
         "GraphModel": "graph_model",
         "GraphModelConfig": "graph_model",

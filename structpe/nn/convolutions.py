@@ -64,7 +64,7 @@ def propagate(x: Float[Tensor, "N d"], adjacency: CSRAdjacency) -> Float[Tensor,
 
 
 def propagate_weighted(
-    x: Float[Tensor, "N d"], weights: Float[Tensor, "E"], adjacency: CSRAdjacency
+    x: Float[Tensor, "N d"], weights: Float[Tensor, " E"], adjacency: CSRAdjacency
 ) -> Float[Tensor, "N d"]:
     """x_i' = sum over the messages j -> i of w_ji x_j."""
     result: Tensor = _PropagateWeighted.apply(x, weights, adjacency)  # type: ignore[no-untyped-call]

@@ -11,11 +11,10 @@ from torch import Tensor, nn
 from structpe.data.batch import Batch, Grouping
 from structpe.data.features import Features
 from structpe.dropout import Dropout
-from structpe.errors import ConfigError
 from structpe.nn.layer import StackConfig, activation_of
 from structpe.nn.readouts import READOUTS, Readout, readout_of
 from structpe.nn.stack import FeatureEmbedding, Stack
-from structpe.plain.options import LAYERS, Inert, bounded, refuse_inert
+from structpe.plain.options import LAYERS, Inert, bounded, check_shares, refuse_inert
 from structpe.positions import PositionModel
 from structpe.positions.build import Config
 
@@ -48,11 +47,8 @@ class GraphModelConfig(StackConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.head_layers < 1:
-            raise ConfigError(f"head_layers is {self.head_layers}; it must be 1 or more")
-        bounded(self, head_layers=LAYERS)
-        if not 0 <= self.head_dropout < 1:
-            raise ConfigError(f"head_dropout is {self.head_dropout}; it must be 0 or more and below 1")
+        bounded(self, head_layers=(1, LAYERS))
+        check_shares(self, "", "head_dropout")
         if self.readout is not None:
             self.check_readout(READOUTS[self.readout])  # raises for an unknown name
 
@@ -103,7 +99,7 @@ class GraphModel(nn.Module):
         self.dropout = Dropout(config.head_dropout if self.readout.head else 0.0)
         self.head = _head(config, outputs) if self.readout.head else nn.Identity()
 
-    def start_at(self, predicted: Float[Tensor, "o"]) -> None:
+    def start_at(self, predicted: Float[Tensor, " o"]) -> None:
         """Set the bias of the last linear map to these numbers, which are then predicted before training.
 
         Without it, reaching numbers of another scale, such as energies, would take thousands of steps.

@@ -6,7 +6,7 @@ Layers of one forward pass share a :class:`Context`: prepared positions, the lay
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Literal
 
 import torch
@@ -20,12 +20,13 @@ from structpe.data.batch import Batch
 from structpe.dropout import Dropout
 from structpe.errors import ConfigError, PositionError
 from structpe.nn.convolutions import Asked, chosen
-from structpe.plain.options import HEADS, LAYERS, WIDTH, Inert, bounded, few_parameters, refuse_inert
+from structpe.plain.options import HEADS, LAYERS, WIDTH, Inert, bounded, check_shares, few_parameters, refuse_inert
 from structpe.positions import Block, Dims, PositionModel, Positions, Site, Sources
 from structpe.terms import Terms
 
 __all__ = [
     "Attention",
+    "AttentionConfig",
     "Context",
     "KVCache",
     "Layer",
@@ -335,9 +336,38 @@ class OwnAttention(nn.Module):
         return context.layout.flat(parts)
 
 
-_OF_ATTENTION = ("heads", "norm_first", "attention_dropout", "zero_init_attention", "kernel", "feature_map")
 _OWN = "the position model has its own attention"
-_OF_LAYERS = ("message_activation", "feedforward", "norm", "residual", "dropout", *_OF_ATTENTION)
+_OF_LAYERS = ("message_activation", "feedforward", "norm", "norm_first", "residual", "dropout")
+
+
+@dataclass(frozen=True)
+class AttentionConfig:
+    """The attention of a layer.
+
+    Args:
+        dropout: of attention weights, also those of a position model's own attention (``grit``, ...), if it has any:
+            the gates of ``lspe`` are none.
+        kernel: attention kernel, or auto.
+        feature_map: replaces the exponential of scores. ``none``: keep it. ``elu``: elu + 1 (Katharopoulos et al.
+            2020). ``random``: 256 fixed random features, FAVOR+ (Choromanski et al. 2021). With either, time and memory
+            of attention are linear in the number of units, and position models cannot change scores.
+        zero_init: whether the weight of the map of attention's output begins at zero: attention then adds nothing at
+            first, just as the residual blocks of Goyal et al. 2017 begin at the identity.
+
+    Raises:
+        ConfigError: the probability is out of range, or the feature map is unknown.
+    """
+
+    dropout: float = 0.0
+    kernel: str = "auto"
+    feature_map: Literal["none", "elu", "random"] = "none"
+    zero_init: bool = False
+
+    def __post_init__(self) -> None:
+        check_shares(self, "attention.", "dropout")
+        if self.feature_map not in (known := ("none", "elu", "random")):
+            wrong = f"attention.feature_map is {self.feature_map!r}"
+            raise ConfigError(f"{wrong}; it must be one of {', '.join(known)}")
 
 
 @dataclass(frozen=True)
@@ -351,13 +381,13 @@ class StackConfig:
     Args:
         width: d, of the hidden vectors.
         layers: number of layers; 0 predicts from the features alone, as embeddings of knowledge graphs do.
-        heads: number of attention heads.
-        attention: whether each unit attends to all units of its structure.
+        heads: number of heads of attention.
+        attention: options of the attention of each unit to all units of its structure; null for none.
         message_passing: convolution along the edges, a name of ``CONVOLUTIONS`` such as gcn or gine, or the path of one
             of PyTorch Geometric, with options as ``{name: torch_geometric.nn.SAGEConv, aggr: max}``; null for none.
-        message_activation: after the convolution: ``relu``, ``gelu``, ``none`` or ``auto``. ``auto`` is ``activation``,
-            with one exception: a hybrid layer adds none after gin and gine, which have a ReLU inside, unless
-            ``residual`` is ``linear`` or ``false``.
+        message_activation: after the convolution: ``relu``, ``gelu``, ``none`` or ``auto``, which is ``none`` where
+            attention and the messages of gin or gine, which have a ReLU inside, are each added to the input, as in GPS,
+            and ``activation`` everywhere else.
         feedforward: hidden width of the feed-forward parts; 0 for none.
         activation: in the feed-forward parts and after the convolution, but not within convolutions, their updates of
             edges, and virtual nodes, which have ReLUs: ``relu``, max(x, 0); or ``gelu``, x Phi(x) with
@@ -370,16 +400,8 @@ class StackConfig:
             the messages before the norm (Luo et al. 2024). ``false``: none. With ``linear`` and ``false`` attention, if
             any, is one more term of the sum that is normalised (ours); both need message passing.
         dropout: dropout probability of the output of each part.
-        attention_dropout: of attention weights, also those of a position model's own attention (``grit``, ...), if it
-            has any: the gates of ``lspe`` are none.
-        zero_init_attention: whether the weight of the map of attention's output begins at zero: attention then adds
-            nothing at first, just as the residual blocks of Goyal et al. 2017 begin at the identity.
         input_dropout: of the input of the first layer.
         virtual_node: whether a node linked to all nodes passes messages between layers (Gilmer et al. 2017).
-        kernel: attention kernel, or auto.
-        feature_map: replaces the exponential of scores. ``none``: keep it. ``elu``: elu + 1 (Katharopoulos et al.
-            2020). ``random``: 256 fixed random features, FAVOR+ (Choromanski et al. 2021). With either, time and memory
-            of attention are linear in the number of units, and position models cannot change scores.
 
     Raises:
         ConfigError: a size or probability is out of range, the convolution, an activation or the residual is unknown,
@@ -390,7 +412,7 @@ class StackConfig:
     width: int = 64
     layers: int = 4
     heads: int = 4
-    attention: bool = True
+    attention: AttentionConfig | None = field(default_factory=AttentionConfig)
     message_passing: Asked | None = "gine"
     message_activation: Literal["auto", "relu", "gelu", "none"] = "auto"
     feedforward: int = 128
@@ -399,34 +421,28 @@ class StackConfig:
     norm_first: bool = False
     residual: bool | Literal["linear"] = True
     dropout: float = 0.0
-    attention_dropout: float = 0.0
-    zero_init_attention: bool = False
     input_dropout: float = 0.0
     virtual_node: bool = False
-    kernel: str = "auto"
-    feature_map: Literal["none", "elu", "random"] = "none"
 
     inert: ClassVar[tuple[Inert, ...]] = (
         Inert(_OF_LAYERS, "layers is 0", lambda c: not c.layers),
-        Inert(_OF_ATTENTION, "attention is false", lambda c: not c.attention),
+        Inert(("heads", "norm_first"), "attention is null", lambda c: c.attention is None),
         Inert(("message_activation",), "message_passing is null", lambda c: c.message_passing is None),
         Inert(("activation",), "no part of the model has one that is not its own", lambda c: not c.activates),
     )
 
     def __post_init__(self) -> None:
-        for name, least in (("width", 1), ("layers", 0), ("heads", 1)):
-            if getattr(self, name) < least:
-                raise ConfigError(f"{name} is {getattr(self, name)}; it must be {least} or more")
         if self.feedforward < 0:
             raise ConfigError(f"feedforward is {self.feedforward}; give a width, or 0 for no feed-forward parts")
-        bounded(self, width=WIDTH, heads=HEADS, layers=LAYERS, feedforward=4 * WIDTH)
+        bounded(self, width=(1, WIDTH), layers=(0, LAYERS), heads=(1, HEADS), feedforward=(0, 4 * WIDTH))
         few_parameters(self.width, self.feedforward, self.layers)
-        for name in ("dropout", "attention_dropout", "input_dropout"):
-            if not 0 <= getattr(self, name) < 1:
-                raise ConfigError(f"{name} is {getattr(self, name)}; it must be 0 or more and below 1")
+        check_shares(self, "", "dropout", "input_dropout")
         if not self.layers and (self.attention or self.message_passing or self.virtual_node):
             wrong = "layers is 0, so attention, message_passing and virtual_node have no effect"
-            raise ConfigError(f"{wrong}; set attention and virtual_node to false and message_passing to null")
+            raise ConfigError(f"{wrong}; set attention and message_passing to null and virtual_node to false")
+        given: object = self.attention
+        if not isinstance(given, AttentionConfig | None):
+            raise ConfigError(f"attention is {given!r}; give an AttentionConfig, or None for no attention")
         if self.message_passing is not None:
             chosen(self.message_passing)  # raises for an unknown name
         elif not self.attention and self.layers:
@@ -441,7 +457,7 @@ class StackConfig:
 
     def _check_names(self) -> None:
         values = {"activation": ("relu", "gelu"), "message_activation": ("auto", "relu", "gelu", "none")}
-        values |= {"norm": ("batch", "layer", "none"), "feature_map": ("none", "elu", "random")}
+        values |= {"norm": ("batch", "layer", "none")}
         for name, known in values.items():
             if getattr(self, name) not in known:
                 raise ConfigError(f"{name} is {getattr(self, name)!r}; it must be one of {', '.join(known)}")
@@ -466,8 +482,8 @@ class StackConfig:
             return "none"
         if self.message_activation != "auto":
             return self.message_activation
-        separate = self.attention and self.residual is True
-        return "none" if separate and chosen(self.message_passing).rectifies else self.activation
+        as_in_gps = self.attention is not None and self.residual is True
+        return "none" if as_in_gps and chosen(self.message_passing).rectifies else self.activation
 
     @property
     def activates(self) -> bool:
@@ -491,18 +507,23 @@ class StackConfig:
 
     def beside(self, position: PositionModel) -> StackConfig:
         """The same with defaults for the options that have no effect with this position model's own attention."""
-        unused: dict[str, Any] = {"kernel": "auto", "attention_dropout": 0.0, "heads": StackConfig.heads}
+        if self.attention is None:
+            return self
         names = {name for rule in self.of_own_attention(position) for name in rule.fields}
-        return replace(self, **{name: unused[name] for name in names})
+        defaults: dict[str, Any] = {
+            each.name: each.default for each in fields(AttentionConfig) if f"attention.{each.name}" in names
+        }
+        heads = StackConfig.heads if "heads" in names else self.heads
+        return replace(self, heads=heads, attention=replace(self.attention, **defaults))
 
     def of_own_attention(self, position: PositionModel) -> list[Inert]:
-        """The options without effect if this position model has its own attention in all layers."""
+        """The options without effect if this position model has its own in all layers."""
         if not self.attention or not self.layers or not all(map(position.replaces, range(self.layers))):
             return []
         blocks = [each for each in position.modules() if isinstance(each, Block)]
-        rules = [Inert(("kernel",), _OWN)]
+        rules = [Inert(("attention.kernel",), _OWN)]
         if not any(block.drops for block in blocks):
-            rules.append(Inert(("attention_dropout",), "the position model's own attention has no weights to drop"))
+            rules.append(Inert(("attention.dropout",), "the position model's own attention has no weights to drop"))
         if not any(block.heads for block in blocks):
             rules.append(Inert(("heads",), "the position model's own attention has none"))
         return rules
@@ -520,9 +541,10 @@ class StackConfig:
         A stack raises an error for options that its position model's own attention does not use; :meth:`beside` resets
         them.
         """
-        sizes = {"width": dims.width, "layers": dims.layers, "heads": dims.heads, "feedforward": feedforward}
-        dropouts = dict.fromkeys(("dropout", "attention_dropout", "input_dropout"), dropout)
-        return cls(**{**sizes, **dropouts, "norm": "layer", "norm_first": True, "message_passing": None} | options)
+        given: dict[str, Any] = {"width": dims.width, "layers": dims.layers, "heads": dims.heads}
+        given |= {"feedforward": feedforward, "norm": "layer", "norm_first": True, "message_passing": None}
+        given |= {"attention": AttentionConfig(dropout), "dropout": dropout, "input_dropout": dropout}
+        return cls(**given | options)
 
     @property
     def dims(self) -> Dims:
@@ -571,14 +593,16 @@ class Layer(nn.Module):
 
     def __init__(self, config: StackConfig, position: PositionModel, reads: bool = False, number: int = 0) -> None:
         super().__init__()
-        self.config, self.first = config, config.norm_first and config.attention
-        self.attention = _attention(config, position, number) if config.attention else None
+        self.config, self.first = config, config.norm_first and config.attention is not None
+        self.attention = _attention(config, position, number)
         self.attention_norm = norm_of(config) if config.attention and config.residual is True else None
         self.messages = None if config.message_passing is None else Messages(config)
         self.messages_norm = None if self.messages is None or self.first else norm_of(config)
         self.activation = activation_of(config.after_messages)
         self.skip = _skip(config, self.messages) if self.messages and config.residual == "linear" else None
-        self.cross = Attention(config.dims, "auto", config.attention_dropout) if reads else None
+        self.cross = (
+            Attention(config.dims, "auto", config.attention.dropout if config.attention else 0.0) if reads else None
+        )
         self.cross_norm = norm_of(config) if reads else None
         self.feedforward = _feedforward(config)
         self.feedforward_norm = None if self.feedforward is None else norm_of(config)
@@ -687,19 +711,21 @@ def activation_of(name: Literal["relu", "gelu", "none"]) -> nn.Module:
     return made
 
 
-def _attention(config: StackConfig, position: PositionModel, number: int) -> nn.Module:
-    """The layer's attention, or that of the position model.
+def _attention(config: StackConfig, position: PositionModel, number: int) -> nn.Module | None:
+    """The layer's attention, that of the position model, or none.
 
     Raises:
         ConfigError: the position model has its own attention, which has neither a feature map nor this initialisation.
     """
+    if (asked := config.attention) is None:
+        return None
     if not position.replaces(number):
-        feature_map = {"none": None, "elu": elu_plus_one}.get(config.feature_map)
-        if config.feature_map == "random":
+        feature_map = {"none": None, "elu": elu_plus_one}.get(asked.feature_map)
+        if asked.feature_map == "random":
             feature_map = PositiveFeatures(config.dims.head)
-        return Attention(config.dims, config.kernel, config.attention_dropout, feature_map, config.zero_init_attention)
-    refuse_inert(config, also=[Inert(("feature_map", "zero_init_attention"), _OWN)])
-    return OwnAttention(config.attention_dropout)
+        return Attention(config.dims, asked.kernel, asked.dropout, feature_map, asked.zero_init)
+    refuse_inert(asked, "attention.", [Inert(("feature_map", "zero_init"), _OWN)])
+    return OwnAttention(asked.dropout)
 
 
 def _skip(config: StackConfig, messages: Messages) -> nn.Module:

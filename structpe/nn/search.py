@@ -10,7 +10,6 @@ from typing import ClassVar, TypeAlias
 import torch
 from torch import Tensor
 
-from structpe.errors import ConfigError
 from structpe.nn.decoder import DecoderState
 from structpe.plain.options import BEAM, UNITS, Inert, bounded, refuse_inert
 
@@ -37,10 +36,7 @@ class SearchConfig:
     )
 
     def __post_init__(self) -> None:
-        if self.beam < 1 or self.longest < 1 or not 0 <= self.length_penalty < math.inf:
-            wrong = "beam and longest must be 1 or more and the length penalty finite and not negative"
-            raise ConfigError(f"{wrong}: {self}")
-        bounded(self, "search.", beam=BEAM, longest=UNITS)
+        bounded(self, "search.", beam=(1, BEAM), longest=(1, UNITS), length_penalty=(0, math.inf))
         refuse_inert(self, "search.")
 
 

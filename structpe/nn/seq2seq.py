@@ -18,9 +18,9 @@ from structpe.errors import ConfigError
 from structpe.nn.convolutions import Asked, chosen
 from structpe.nn.copying import Copy, mix
 from structpe.nn.decoder import Decoder, DecoderState, check_causal
-from structpe.nn.layer import StackConfig
+from structpe.nn.layer import AttentionConfig, StackConfig
 from structpe.nn.stack import Stack
-from structpe.plain.options import HEADS, LAYERS, WIDTH, Inert, bounded, few_parameters, refuse_inert
+from structpe.plain.options import HEADS, LAYERS, WIDTH, Inert, bounded, check_shares, few_parameters, refuse_inert
 from structpe.positions import Dims, PositionModel, Positions
 from structpe.positions.build import Config, as_model
 from structpe.precision import wide
@@ -81,15 +81,10 @@ class TransformerConfig:
     )
 
     def __post_init__(self) -> None:
-        for name in ("width", "heads", "encoder_layers", "decoder_layers", "feedforward"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"model.{name} is {getattr(self, name)}; it must be 1 or more")
-        layers = {"encoder_layers": LAYERS, "decoder_layers": LAYERS}
-        bounded(self, "model.", width=WIDTH, heads=HEADS, feedforward=4 * WIDTH, **layers)
+        bounded(self, "model.", width=(1, WIDTH), heads=(1, HEADS), feedforward=(1, 4 * WIDTH))
+        bounded(self, "model.", encoder_layers=(1, LAYERS), decoder_layers=(1, LAYERS))
         few_parameters(self.width, self.feedforward, self.encoder_layers + self.decoder_layers)
-        for name in ("dropout", "attention_dropout", "input_dropout"):
-            if (value := getattr(self, name)) is not None and not 0 <= value < 1:
-                raise ConfigError(f"model.{name} is {value}; it must be 0 or more and below 1")
+        check_shares(self, "model.", "dropout", "attention_dropout", "input_dropout")
         if self.message_passing is not None:
             try:
                 chosen(self.message_passing)
@@ -106,6 +101,11 @@ class TransformerConfig:
             width=self.width,
             layers=self.encoder_layers if encodes else self.decoder_layers,
             heads=self.heads,
+            attention=AttentionConfig(
+                dropout=self.dropout if self.attention_dropout is None else self.attention_dropout,
+                kernel=self.kernel,
+                feature_map=self.feature_map if encodes else "none",
+            ),
             message_passing=self.message_passing if encodes else None,
             message_activation=self.message_activation if encodes else "auto",
             feedforward=self.feedforward,
@@ -113,11 +113,8 @@ class TransformerConfig:
             norm=self.norm if encodes else "layer",
             norm_first=self.norm_first,
             dropout=self.dropout,
-            attention_dropout=self.dropout if self.attention_dropout is None else self.attention_dropout,
             input_dropout=self.dropout if self.input_dropout is None else self.input_dropout,
             virtual_node=self.virtual_node and encodes,
-            kernel=self.kernel,
-            feature_map=self.feature_map if encodes else "none",
         )
 
     def dims(self, side: str) -> Dims:
@@ -156,6 +153,8 @@ class EncoderDecoder(nn.Module):
         check_causal(decoder_position)
         encoder, decoder = config.stack("encoder"), config.stack("decoder")
         if encoder.of_own_attention(encoder_position) and (own := decoder.of_own_attention(decoder_position)):
+            names = {"attention.dropout": "attention_dropout", "attention.kernel": "kernel"}
+            own = [Inert(tuple(names.get(name, name) for name in rule.fields), rule.why) for rule in own]
             refuse_inert(config, "model.", own)
         self.encoder = Stack(encoder.beside(encoder_position), encoder_position, Categories((edge_types,)))
         self.decoder = Decoder(decoder.beside(decoder_position), decoder_position)

@@ -86,7 +86,7 @@ class Stack(nn.Module):
         position = as_model(position, config.dims)
         if position.sites and not config.attention and not position.sites & {"inputs", "layer"}:
             wrong = "the position model acts on attention only, and this model has none"
-            raise ConfigError(f"{wrong}; choose one that acts on the input, or set attention to true")
+            raise ConfigError(f"{wrong}; choose one that acts on the input, or give the model attention")
         if own := config.of_own_attention(position):
             refuse_inert(config, also=own)
         self.config, self.position = config, position

@@ -111,7 +111,7 @@ class Objective(Registered, ABC):
     def _suits(self, targets: NDArray[Any]) -> bool:
         """Whether targets are valid."""
 
-    def known(self, targets: NDArray[Any]) -> Bool[np.ndarray, "c"]:
+    def known(self, targets: NDArray[Any]) -> Bool[np.ndarray, " c"]:
         """Whether the target of each item is known, at least in part."""
         rows = targets.reshape(len(targets), -1)
         known: NDArray[np.bool_] = rows >= 0 if rows.dtype.kind in "iu" else ~np.isnan(rows)

@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 from spacy.language import Language
 from spacy.tokens import Doc, Span
 
-from structpe.encodings.base import ENCODINGS, Column, Encoding
-from structpe.errors import EncodingError
+from structpe.encodings.base import ENCODINGS, Column, Encoding, as_encoding
+from structpe.errors import EncodingError, PositionError
 from structpe.formats.spacy import sentences
-from structpe.positions.build import build_encoding
 
 __all__ = ["DEFAULTS", "TreePositions", "create"]
 
@@ -46,7 +45,7 @@ class TreePositions:
     """
 
     def __init__(self, encodings: Sequence[str | Mapping[str, Any]] = DEFAULTS) -> None:
-        self.encodings = [build_encoding(each) for each in encodings]
+        self.encodings = [as_encoding(each, error=PositionError) for each in encodings]
         names = [each.name for each in self.encodings]
         if twice := {name for name in names if names.count(name) > 1}:
             raise EncodingError(f"two encodings are named {twice.pop()!r}; add the component twice, or leave one out")

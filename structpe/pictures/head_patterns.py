@@ -23,7 +23,7 @@ from structpe.data.batch import Batch, Example, collate
 from structpe.errors import StoreError, undamaged
 from structpe.formats import Item
 from structpe.nn.graph_model import GraphModel
-from structpe.nn.layer import Attention, Layer, StackConfig
+from structpe.nn.layer import Attention, AttentionConfig, Layer, StackConfig
 from structpe.nn.seq2seq import EncoderDecoder
 from structpe.nn.stack import Stack
 from structpe.pictures.style import PictureError
@@ -150,12 +150,11 @@ def of_encoder(structure: Structure, position: PositionModel, seed: int = 0) -> 
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         config = StackConfig(
-            *(dims.width, dims.layers, dims.heads),
+            *(dims.width, dims.layers, dims.heads, AttentionConfig(kernel="dense")),
             message_passing=None,
             feedforward=2 * dims.width,
             norm="layer",
             norm_first=True,
-            kernel="dense",
         )
         encoder = Stack(config, position).double().eval()
         x = torch.randn(dims.width, dtype=torch.float64).expand(1, structure.unit_count, -1)

@@ -11,6 +11,7 @@ as the number of examples, need none.
 from __future__ import annotations
 
 import inspect
+import math
 import sys
 from abc import ABCMeta
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -47,6 +48,7 @@ __all__ = [
     "Checked",
     "Inert",
     "bounded",
+    "check_shares",
     "few_parameters",
     "hints_of",
     "options_of",
@@ -80,21 +82,37 @@ OPTION = 1 << 24
 """Any integer option of an encoding or a position model, except seeds."""
 
 
-def bounded(config: Any, where: str = "", **most: int) -> None:
-    """Check the largest values of a configuration.
+def bounded(config: Any, where: str = "", **limits: tuple[float, float]) -> None:
+    """Check that numbers of a configuration are finite and in a range.
 
     Args:
         config: the configuration.
         where: prefix of the names in errors.
-        most: the largest value of each attribute.
+        limits: the least and the largest value of each attribute.
 
     Raises:
-        ConfigError: one is larger.
+        ConfigError: one is smaller or larger, or not finite.
     """
-    for name, largest in most.items():
-        if (value := getattr(config, name)) > largest:
+    for name, (least, largest) in limits.items():
+        value = getattr(config, name)
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ConfigError(f"{where}{name} is {value}; it must be a finite number")
+        if value < least:
+            raise ConfigError(f"{where}{name} is {value}; it must be {least} or more")
+        if value > largest:
             given = f"{value}" if value < 10**20 else "a number of more than 20 digits"
             raise ConfigError(f"{where}{name} is {given}; at most {largest} is allowed, give a smaller number")
+
+
+def check_shares(config: Any, where: str = "", *names: str) -> None:
+    """Check attributes of a configuration that are at least 0 and below 1, such as probabilities; None is allowed.
+
+    Raises:
+        ConfigError: one is out of range.
+    """
+    for name in names:
+        if (value := getattr(config, name)) is not None and not 0 <= value < 1:
+            raise ConfigError(f"{where}{name} is {value}; it must be 0 or more and below 1")
 
 
 def few_parameters(width: int, feedforward: int, layers: int) -> None:
@@ -171,7 +189,9 @@ class Builder:
             hints = {_dotted(path, name): each for name, each in get_type_hints(hint).items()}
             for key in data:
                 if _dotted(path, key) not in hints:
-                    raise self.error(unknown("key", _dotted(path, key), list(hints)))
+                    groups = [(at, each) for at in hints for each in _members(hints[at]) if is_dataclass(each)]
+                    inside = [_dotted(at, each.name) for at, group in groups for each in fields(group)]
+                    raise self.error(unknown("key", _dotted(path, key), list(hints), inside))
             for field in fields(hint) if complete else ():
                 if field.name not in data and field.default is MISSING and field.default_factory is MISSING:
                     key = _dotted(path, field.name)
@@ -486,8 +506,8 @@ class Inert:
     A configuration lists its own as the class attribute ``inert``; those of its bases hold too.
 
     Args:
-        fields: their names.
-        why: the condition in words, such as ``attention is false``.
+        fields: their names; ``attention.kernel`` is a field of the group ``attention``.
+        why: the condition in words, such as ``attention is null``.
         when: whether it holds for a configuration.
     """
 
@@ -526,7 +546,9 @@ def refuse_inert(config: Any, prefix: str = "", also: Iterable[Inert] = ()) -> N
     defaults = {each.name: _default(each) for each in fields(config)}
     for rule in rules:
         for name in rule.fields:
-            if (value := getattr(config, name)) != defaults[name] and rule.when(config):
+            first, *rest = name.split(".")
+            value, default = (reduce(getattr, rest, each) for each in (getattr(config, first), defaults[first]))
+            if value != default and rule.when(config):
                 wrong = f"{prefix}{name} is {value!r}, which has no effect, as {rule.why}"
                 raise ConfigError(f"{wrong}; leave {prefix}{name} out, or change that")
 

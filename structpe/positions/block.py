@@ -7,12 +7,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import torch
-from jaxtyping import Bool, Float, Int, Shaped
+from jaxtyping import Bool, Int, Shaped
 from torch import Tensor, nn
 
+from structpe.by_rows import Ranges
 from structpe.dropout import dropout
 from structpe.encodings.base import Encoding
 from structpe.errors import UnsupportedTerm
@@ -314,27 +316,16 @@ class ListedPairs:
         rows = pairs.rows.expand(b, -1)[self.places // (n * m), local]
         return pairs.table.index_select(0, rows.long())
 
-    def of_query(self, x: Float[Tensor, "b n d"]) -> Float[Tensor, "P d"]:
-        """What each pair's query has."""
-        return x.flatten(0, 1).index_select(0, self.query)
-
-    def of_key(self, x: Float[Tensor, "b n d"]) -> Float[Tensor, "P d"]:
-        """What each pair's key has."""
-        return x.flatten(0, 1).index_select(0, self.key)
-
-    def sum_keys(self, x: Float[Tensor, "P d"]) -> Float[Tensor, "b n d"]:
-        """The sum over the keys of each query."""
-        b, n, _ = self.together.shape
-        return x.new_zeros(b * n, x.shape[1]).index_add(0, self.query, x).view(b, n, -1)
-
-    def dense(self, x: Float[Tensor, "P h"]) -> Float[Tensor, "b n n h"]:
-        """The same numbers in their places; zero elsewhere."""
-        b, n, m = self.together.shape
-        return x.new_zeros(b * n * m, x.shape[1]).index_copy(0, self.places, x).view(b, n, m, -1)
-
-    def of_dense(self, x: Float[Tensor, "b n n h"]) -> Float[Tensor, "P h"]:
-        """What :meth:`dense` undoes: the numbers of the listed pairs."""
-        return x.flatten(0, 2).index_select(0, self.places)
+    def blocks(self, queries: Sequence[Ranges]) -> list[Ranges]:
+        """Blocks of the queries (b n), each of one structure if there are several, and with each its pairs."""
+        if len(queries) == 1:
+            return [(queries[0][0], slice(0, len(self.places)))]
+        n, ((first,), *_) = self.together.shape[1], queries
+        starts = [at for unit in range(0, len(self.together) * n, n) for at in range(unit, unit + n, first.stop)]
+        stops = [*starts[1:], len(self.together) * n]
+        ends = [0, *torch.searchsorted(self.query, torch.tensor(stops, device=self.query.device)).tolist()]
+        rows = [slice(*each) for each in zip(starts, stops, strict=True)]
+        return [(each, slice(*at)) for each, at in zip(rows, pairwise(ends), strict=True)]
 
 
 NONE, SELF, WITHIN_NODE = 0, 4, 5

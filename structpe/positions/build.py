@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from structpe.encodings.base import Encoding, as_encoding, builder, check_hints, check_largest, split
+from structpe.encodings.base import Encoding, builder, check_hints, check_largest, split
 from structpe.errors import PositionError, reason_of
 from structpe.positions.base import MODELS, Dims, PositionModel, Sum
 
@@ -24,7 +24,6 @@ __all__ = [
     "Config",
     "as_model",
     "build",
-    "build_encoding",
     "check_model",
     "composed",
     "describe",
@@ -201,15 +200,6 @@ def _described(model: PositionModel, layers: tuple[int, ...] | None) -> Any:
         )
     own = {} if layers is None else {"in_layers": list(layers)}
     return {"name": model.name, **{option: _plain(value) for option, value in model.options().items()}, **own}
-
-
-def build_encoding(config: str | Mapping[str, Any]) -> Encoding:
-    """The encoding that plain data describes: a name, or a mapping with ``name`` and options.
-
-    Raises:
-        PositionError: there is no such encoding or option, or an option is of another type.
-    """
-    return as_encoding(config, error=PositionError)
 
 
 def _plain(value: Any) -> Any:

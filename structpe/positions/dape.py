@@ -11,6 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from structpe.by_rows import Ranges, by_rows, cut
+from structpe.dropout import dropout
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
 from structpe.errors import PositionError
@@ -18,8 +20,8 @@ from structpe.positions import Cells, Dims, Positions, Site, Spec, build
 from structpe.positions.batch import of_arity
 from structpe.positions.block import CachedBlock, ranks, softmax
 from structpe.positions.tables import UNBOUND
-from structpe.precision import exactly, widened
-from structpe.terms import Lookup
+from structpe.precision import exactly, wide, widened
+from structpe.terms import Lookup, SparsePairs, Toeplitz
 
 __all__ = ["DAPE", "DAPEV2", "KERPLE", "Bias", "ScoreModel"]
 
@@ -56,33 +58,60 @@ class ScoreModel(CachedBlock):
         return self.inner.prepare(positions)
 
     def mixed(self, q: Tensor, k: Tensor, v: Tensor, seen: Tensor, prepared: Any, site: Site) -> Tensor:
-        score = self.scores(q, k)
-        bias = self.biases(prepared, site, score)
-        both = torch.cat([score, bias], dim=1)
-        changed = score + bias + exactly(self.correction)(both, seen, prepared, site)
-        return softmax(changed, seen, site.dropout).to(v.dtype) @ v
+        (b, h, n, _), m = q.shape, k.shape[2]
+        tables, tensors = self.biases(prepared, site, (b, n, m))
+        weights = self.weights(site.layer)
+        ones = torch.ones(b, h, n if site.dropout else 0, m, dtype=wide(q).dtype, device=q.device)
+        noise = [dropout(ones, site.dropout)] if site.dropout else []
+        counts = len(tensors), len(noise), 2, len(tables), len(weights)
 
-    def biases(self, prepared: Any, site: Site, score: Tensor) -> Tensor:
-        """(b, h, n, m) the biases of a layer."""
+        def mix(block: Ranges, q: Tensor, seen: Tensor, *given: Tensor) -> tuple[Tensor]:
+            each = iter(given)
+            parts, kept, (k, v), mine, parameters = ([next(each) for _ in range(count)] for count in counts)
+            parts += [_of_queries(x, table, block[0]) for x, table in zip(tables, mine, strict=True)]
+            score = self.scores(q, k)
+            bias = sum(parts, torch.zeros_like(score))
+            changed = exactly(self.correction)(torch.cat([score, bias], dim=1), seen, prepared, parameters)
+            mixing = softmax(score + bias + changed, seen)
+            for factor in kept:
+                mixing = mixing * factor
+            return (mixing.to(v.dtype) @ v,)
+
+        rows = [q, *(x.expand(-1, -1, n, -1) for x in (seen, *tensors)), *noise]
+        blocks = cut(n, b * m * (8 * h + 2 * self.sizes["w"]), q.device)
+        (out,) = by_rows(mix, blocks, rows, [k, v, *(x.table for x in tables), *weights])
+        return out
+
+    def biases(self, prepared: Any, site: Site, shape: tuple[int, int, int]) -> tuple[list[Lookup], list[Tensor]]:
+        """The biases of a layer, from tables, and as tensors (b or 1, h or 1, n or 1, m or 1) for the shape b, n, m."""
         terms = self.inner.terms(prepared, replace(site, cache=None))
         if lost := terms.used() - {"bias"}:
             raise PositionError(
                 f"position model {self.name!r} corrects the bias of another; {self.inner.name!r} gives "
                 f"{', '.join(sorted(lost))} too"
             )
-        b, _, n, m = score.shape
-        whole = torch.zeros_like(score)
-        for each in terms.bias:
-            if isinstance(each, Tensor):
-                whole = whole + each
-            else:
-                of_pairs = each.dense() if isinstance(each, Lookup) else each.dense(b, n, m)
-                whole = whole + of_pairs.movedim(3, 1)
-        return whole
+        tables = [each for each in terms.bias if isinstance(each, Lookup)]
+        tensors = [each for each in terms.bias if isinstance(each, Tensor)]
+        listed = [each.dense(*shape).movedim(3, 1) for each in terms.bias if isinstance(each, SparsePairs)]
+        return tables, tensors + listed
 
     @abstractmethod
-    def correction(self, both: Tensor, seen: Tensor, prepared: Any, site: Site) -> Tensor:
-        """(b, h, n, m) f of the scores and biases (b, 2h, n, m), which are of float32 at least."""
+    def weights(self, layer: int) -> list[Tensor]:
+        """The parameters of f of a layer, in float32 at least."""
+
+    @abstractmethod
+    def correction(self, both: Tensor, seen: Tensor, prepared: Any, weights: Sequence[Tensor]) -> Tensor:
+        """(b, h, n, m) f of the scores and biases (b, 2h, n, m), which are of float32 at least, and its parameters."""
+
+
+def _of_queries(x: Lookup, table: Tensor, rows: slice) -> Tensor:
+    """(b or 1, h or 1, c, m) the scalars of some queries, with another table."""
+    index = x.index.block(rows.start, rows.stop, x.index.m) if isinstance(x.index, Toeplitz) else x.index[:, rows]
+    places = (index.dense() if isinstance(index, Toeplitz) else index).long()
+    local = table.index_select(0, x.rows.long().flatten()).view(*x.rows.shape, -1).transpose(1, 2)
+    b, h = max(len(local), len(places)), local.shape[1]
+    picked = local.expand(b, -1, -1).gather(-1, places.flatten(1)[:, None].expand(b, h, -1))
+    return picked.view(b, h, *places.shape[1:])
 
 
 class DAPE(ScoreModel, name="dape"):
@@ -113,9 +142,13 @@ class DAPE(ScoreModel, name="dape"):
             for _ in range(dims.layers)
         )
 
-    def correction(self, both: Tensor, seen: Tensor, prepared: Any, site: Site) -> Tensor:
-        corrected: Tensor = widened(self.networks[site.layer])(both.movedim(1, -1))
-        return corrected.movedim(-1, 1)
+    def weights(self, layer: int) -> list[Tensor]:
+        return list(widened(self.networks[layer]).parameters())
+
+    def correction(self, both: Tensor, seen: Tensor, prepared: Any, weights: Sequence[Tensor]) -> Tensor:
+        into, into_bias, out, out_bias = weights
+        hidden = functional.leaky_relu_(functional.linear(both.movedim(1, -1), into, into_bias))
+        return functional.linear(hidden, out, out_bias).movedim(-1, 1)
 
 
 class DAPEV2(ScoreModel, name="dape-v2"):
@@ -165,15 +198,26 @@ class DAPEV2(ScoreModel, name="dape-v2"):
         """What the other model prepares, and the rank of each unit (b or 1, m)."""
         return self.inner.prepare(positions), ranks(self.name, self.order, positions)
 
-    def biases(self, prepared: tuple[Any, Tensor], site: Site, score: Tensor) -> Tensor:
-        return super().biases(prepared[0], site, score)
+    def biases(self, prepared: Any, site: Site, shape: tuple[int, int, int]) -> tuple[list[Lookup], list[Tensor]]:
+        return super().biases(prepared[0], site, shape)
 
-    def correction(self, both: Tensor, seen: Tensor, prepared: tuple[Any, Tensor], site: Site) -> Tensor:
-        rank = prepared[1][:, None, None].expand(len(both), both.shape[1], both.shape[2], -1)
-        read = both.masked_fill(~seen, 0).gather(-1, rank.argsort(dim=-1))
+    def weights(self, layer: int) -> list[Tensor]:
+        return [*widened(self.first[layer]).parameters(), *widened(self.second[layer]).parameters()]
+
+    def correction(self, both: Tensor, seen: Tensor, prepared: Any, weights: Sequence[Tensor]) -> Tensor:
+        into, into_bias, out, out_bias = weights
+        (b, twice, n, m), k = both.shape, into.shape[-1]
+        ranks = prepared[1], prepared[1].argsort(dim=-1)
+        rank, order = (each[:, None, None].expand(b, twice, n, -1) for each in ranks)
+        read = both.masked_fill(~seen, 0).gather(-1, order)
         reach = self.window // 2
+        # Convolutions as products, whose gradients are faster: of k shifted maps, and then to k maps that are shifted.
         # On the left the hidden map ends with the text, as in the code; on the right it goes on.
-        padded = functional.pad(read, (reach, 2 * reach))
-        hidden = functional.leaky_relu(widened(self.first[site.layer])(padded))
-        corrected: Tensor = widened(self.second[site.layer])(functional.pad(hidden, (reach, 0)))
+        padded, width = functional.pad(read, (reach, 2 * reach)), m + reach
+        shifted = torch.stack([padded[..., at : at + width] for at in range(k)], dim=2).flatten(1, 2).flatten(2)
+        hidden = torch.baddbmm(into_bias[:, None], into.flatten(1).expand(b, -1, -1), shifted)
+        filters = out[:, :, 0].permute(2, 0, 1).flatten(0, 1)  # (k h, w)
+        made = (filters @ functional.leaky_relu_(hidden)).view(b, k, -1, n, width)
+        made = functional.pad(made, (reach, 0))
+        corrected = sum((made[:, at, ..., at : at + m] for at in range(k)), out_bias[:, None, None])
         return corrected.gather(-1, rank[:, : self.dims.heads])

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from structpe.by_rows import Ranges, by_rows, cut
 from structpe.encodings.base import UNREACHABLE, WITHIN, Encoding
 from structpe.encodings.distance import UndirectedDistance
 from structpe.encodings.order import Offset, Order
@@ -337,10 +338,24 @@ class FIRE(UnitModel, name="fire"):
         number = 0 if len(self.networks) == 1 else site.layer
         slope, stretch = wide(self.slope)[number].abs(), wide(self.stretch)[number]
         queries, keys = (each.to(slope.dtype) for each in prepared)
-        longest = torch.maximum(queries, (stretch * self.threshold).abs())
-        x = (slope * (queries - keys).abs()).log1p() / ((slope * longest).log1p() + EPSILON)
-        bias: Tensor = widened(self.networks[number])(x[..., None])
-        return Terms(bias=(bias.movedim(-1, 1),))
+        network = widened(self.networks[number])
+        b, n, m = len(queries), queries.shape[1], keys.shape[2]
+        blocks = cut(n, b * m * (2 * self.sizes["w"] + self.dims.heads + 4), keys.device)
+        whole = keys, slope, stretch * self.threshold, *network.parameters()
+        (bias,) = by_rows(_interpolated, blocks, [queries], whole)
+        return Terms(bias=(bias,))
+
+
+def _interpolated(block: Ranges, queries: Tensor, *whole: Tensor) -> tuple[Tensor]:
+    """(b, h, n, m) the bias of queries (b, n, 1) and keys (b, 1, m), from c, L and the network's parameters."""
+    del block
+    keys, slope, least, into, into_bias, out, out_bias = whole
+    longest = torch.maximum(queries, least.abs())
+    x = (slope * (queries - keys).abs()).log1p() / ((slope * longest).log1p() + EPSILON)
+    # Channels first: each product then has the pairs side by side, as attention takes the result.
+    hidden = torch.addmm(into_bias[:, None], into, x.view(1, -1)).relu_()
+    bias = torch.addmm(out_bias[:, None], out, hidden)
+    return (bias.view(-1, *x.shape).transpose(0, 1),)
 
 
 _FAR = 510.0

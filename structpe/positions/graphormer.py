@@ -9,12 +9,14 @@ import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from structpe.by_rows import Ranges, by_rows, cut
 from structpe.encodings.base import UNREACHABLE, Encoding
 from structpe.encodings.coordinates import Euclidean
 from structpe.encodings.diffusion import Resistance
@@ -30,6 +32,7 @@ from structpe.positions.networks import GaussianNetwork, bells
 from structpe.positions.path_labels import Edges, check_single_edges, rows_of_pairs, slots_of
 from structpe.positions.row_sums import sum_rows
 from structpe.positions.tables import Rows, distance_row, is_plain, merged, numbers_and_marks, pair_width
+from structpe.precision import wide
 from structpe.terms import Lookup, Terms
 
 __all__ = ["Graphormer", "Graphormer3D", "GraphormerGD", "GraphormerGPS", "GraphormerSimple"]
@@ -383,23 +386,54 @@ class Graphormer3D(PositionModel, name="graphormer-3d"):
     def prepare(self, positions: Positions) -> _Prepared:
         """The bias of each distinct value, and what is added to the units."""
         pairs: Lookup = positions[self.encodings[0]]
-        basis = pairs.map(self.basis)
-        bias = basis.map(lambda g: self.out(functional.gelu(self.hidden(g)))).share()
-        return _Prepared(Terms(bias=(bias,)), self.embed(_total(basis, positions)))
+        shape = self.means, self.widths, self.factor, self.offset
+        # Where about each pair has its own value, a basis of all values, and a sum of its rows, would only take memory.
+        blocks = cut(len(pairs.table), 8 * self.sizes["K"], pairs.table.device)
+        if len(blocks) == 1:
+            basis = pairs.map(lambda values: _basis(values, *shape))
+            bias = basis.map(lambda g: self.out(functional.gelu(self.hidden(g)))).share()
+            return _Prepared(Terms(bias=(bias,)), self.embed(_total(basis, positions)))
+        rows, units, (b, n) = _pairs_by_row(pairs, positions)
+        last = torch.tensor([block.stop for (block,) in blocks], device=rows.device)
+        ends = [0, *torch.searchsorted(rows, last).tolist()]
 
-    def basis(self, values: Tensor) -> Tensor:
-        """(R, K) g of distances and labels (R, 3)."""
-        query, key = values[:, 1].long(), values[:, 2].long()
-        exact = torch.promote_types(self.means.dtype, torch.float32)  # as in the code: narrow bells need the digits
-        factor, offset = self.factor.to(exact), self.offset.to(exact)
-        moved = factor[query, key] * values[:, 0].to(exact) + offset[query, key]
-        return bells(moved, self.means, self.widths, least=1e-5).to(self.means.dtype)
+        def network(block: Ranges, values: Tensor, *given: Tensor) -> tuple[Tensor, Tensor]:
+            *shape, hidden, hidden_bias, out, out_bias = given
+            basis = _basis(values, *shape)
+            here = wide(basis).index_select(0, rows[block[1]] - block[0].start)
+            total = here.new_zeros(b * n, basis.shape[1]).index_add(0, units[block[1]], here)
+            made = functional.gelu(functional.linear(basis, hidden, hidden_bias))
+            return functional.linear(made, out, out_bias), total
+
+        both = [(*block, slice(*at)) for block, at in zip(blocks, pairwise(ends), strict=True)]
+        weights = *shape, *self.hidden.parameters(), *self.out.parameters()
+        table, total = by_rows(network, both, [pairs.table], weights, out=(0, None))
+        bias = Lookup(table, pairs.rows, pairs.index).share()
+        return _Prepared(Terms(bias=(bias,)), self.embed(total.view(b, n, -1).to(self.means.dtype)))
 
     def inputs(self, x: Tensor, prepared: _Prepared) -> Tensor:
         return x + prepared.added.to(x.dtype)
 
     def terms(self, prepared: _Prepared, site: Site) -> Terms:
         return prepared.terms
+
+
+def _basis(values: Tensor, means: Tensor, widths: Tensor, factor: Tensor, offset: Tensor) -> Tensor:
+    """(R, K) g of distances and labels (R, 3)."""
+    query, key = values[:, 1].long(), values[:, 2].long()
+    exact = torch.promote_types(means.dtype, torch.float32)  # as in the code: narrow bells need the digits
+    moved = factor.to(exact)[query, key] * values[:, 0].to(exact) + offset.to(exact)[query, key]
+    return bells(moved, means, widths, least=1e-5).to(means.dtype)
+
+
+def _pairs_by_row(pairs: Lookup, positions: Positions) -> tuple[Tensor, Tensor, tuple[int, int]]:
+    """(P,) the rows of all pairs of units in order, the unit (of b n) that is the query of each, and b and n."""
+    rows, present = rows_of_pairs(pairs).long(), positions.present
+    b, n, m = rows.shape
+    there = torch.ones(b, n, dtype=torch.bool, device=rows.device) if present is None else present.expand(b, -1)
+    places = (there[:, :, None] & there[:, None]).flatten().nonzero().squeeze(1)
+    sorted_rows, order = rows.flatten()[places].sort()
+    return sorted_rows, places[order] // m, (b, n)
 
 
 def _total(basis: Lookup, positions: Positions) -> Tensor:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal, TypeAlias
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.nn.functional import layer_norm, linear
 
+from structpe.by_rows import Ranges, by_rows, cut
+from structpe.dropout import dropout
 from structpe.encodings.base import Encoding
 from structpe.encodings.distance import Degree
 from structpe.encodings.label_path import LabelPath
@@ -70,6 +75,9 @@ def _slope(root: Tensor) -> Tensor:
 _PARAMS_GRIT = "2*K*d + V*d + l*(6*d*d + 6*d + d + dh*d) + (l - 1)*(d*d + 3*d)"
 _PARAMS_PPGT = "(7*K + 1)*w + (w + 1)*d + (K + 2)*d + d + (4*(d*d + d) + 2*h*(d + 1))*l"
 """Formulas of the number of parameters."""
+
+_MANY = 1 << 15
+"""Pairs whose vectors are beyond a cache."""
 
 Norm: TypeAlias = Literal["layer", "batch"]
 """How the states of pairs are normalised: each for itself, or each channel over all pairs of a batch."""
@@ -169,7 +177,9 @@ class GRIT(Block, name="grit"):
         degree: Tensor = positions[self.encodings[1]]
         logarithm = torch.log1p(degree.to(self.relative.weight.dtype))[..., None]
         listed = ListedPairs.of(walks, positions.present)
-        pairs = listed.read(own.map(self.relative))
+        # A map of distinct values, unless there are about as many as pairs: then they would only take memory.
+        distinct = len(own.table) < len(listed.places) // 2 or len(listed.places) < _MANY
+        pairs = listed.read(own.map(self.relative)) if distinct else self.relative(listed.read(own))
         if self.edges is not None:  # 0 without an edge
             labels: Lookup = positions[self.encodings[2]]
             pairs = pairs + listed.read(labels.map(self.edges.summed))
@@ -208,26 +218,93 @@ class _Attention(nn.Module):
 
     def forward(self, x: Tensor, state: _State, there: Tensor, dropped: float) -> tuple[Tensor, Tensor]:
         """(b, n, d) what is added to the units, and (P, d) the states of pairs after it."""
-        e, listed = state.pairs, state.listed
-        met = (listed.of_query(self.query(x)) + listed.of_key(self.key(x))) * self.weigh(e)
-        seen = signed_root(met) + self.add(e)
-        seen = seen.relu_() if self.rectified else seen
+        (b, n, d), h, listed = x.shape, self.dims.heads, state.listed
+        may = (there & listed.together[:, None]).transpose(1, 2).flatten(0, 1)  # (b n, h or 1, n)
+        noise = [dropout(torch.ones(b, h, n, n, dtype=wide(x).dtype, device=x.device), dropped)] if dropped else []
         # A_w (d, h) of each head in its own rows: one product, where one of each head takes a copy of all states.
         by_head = self.score.T.diag_embed().transpose(0, 1).flatten(0, 1)
-        scores = listed.dense(clipped(seen @ by_head)).movedim(-1, 1)
-        weights = softmax(scores, there & listed.together[:, None], dropped)
+        q, k = (project(x).flatten(0, 1) for project in (self.query, self.key))
+        blocks = listed.blocks(cut(b * n, 10 * n * d, x.device))
+        grid = len(blocks) > 1 and len(listed.places) == b * n * n
+        made = by_rows(
+            partial(self._of_grid if grid else self._of_queries, listed, may),
+            blocks,
+            [q, state.pairs, *(each.transpose(1, 2).flatten(2).flatten(0, 1) for each in noise)],
+            [k, by_head, *self.weigh.parameters(), *self.add.parameters(), *self._changes()],
+            of=(0, 1, *(0 for _ in noise)),
+            out=(0, 0, 1) if self.pairs else (0, 0),
+        )
+        weights = made[0].view(b, n, h, n).transpose(1, 2)
         y = torch.einsum("bhij,bjhc->bihc", weights, self._heads(self.value(x)))
-        weighted = listed.of_dense(weights.movedim(1, -1))[..., None] * self._heads(seen)
-        summed = self._heads(listed.sum_keys(weighted.flatten(-2)))
-        y = (y + torch.einsum("bihc,hck->bihk", summed, self.of_pairs)).flatten(2)
+        y = (y + torch.einsum("bihc,hck->bihk", self._heads(made[1].view(b, n, d)), self.of_pairs)).flatten(2)
         out = self.out(y * self.scaler[0] + state.degree * y * self.scaler[1])
-        if self.pairs is None or self.norm is None:
-            return out, e
-        changed = e + self.pairs(seen)
-        return out, self.norm(changed, listed.real) if isinstance(self.norm, BatchNorm) else self.norm(changed)
+        if self.pairs is None:
+            return out, state.pairs
+        return out, self.norm(made[2], listed.real) if isinstance(self.norm, BatchNorm) else made[2]
+
+    def _of_queries(
+        self, listed: ListedPairs, may: Tensor, block: Ranges, q: Tensor, e: Tensor, *given: Tensor
+    ) -> tuple[Tensor, ...]:
+        """For c queries (c, h n) their weights and (c, d) sum_j a_ij e'_ij; with a norm also the changed states."""
+        (*kept, k, by_head, weigh, weigh_bias, add, add_bias), changes = self._apart(given)
+        (queries, pairs), n = block, may.shape[-1]
+        query, places = listed.query[pairs] - queries.start, listed.places[pairs] - queries.start * n
+        met = (q.index_select(0, query) + k.index_select(0, listed.key[pairs])) * linear(e, weigh, weigh_bias)
+        seen = signed_root(met) + linear(e, add, add_bias)
+        seen = seen.relu_() if self.rectified else seen
+        scores = clipped(seen @ by_head)
+        dense = scores.new_zeros(len(q) * n, scores.shape[1]).index_copy(0, places, scores).view(len(q), n, -1)
+        weights = _weights(dense, may[queries], kept)
+        own = weights.transpose(1, 2).flatten(0, 1).index_select(0, places)[..., None] * self._heads(seen)
+        summed = own.new_zeros(q.shape).index_add(0, query, own.flatten(-2))
+        return weights.flatten(1), summed, *self._changed(e, seen, changes)
+
+    def _of_grid(
+        self, listed: ListedPairs, may: Tensor, block: Ranges, q: Tensor, e: Tensor, *given: Tensor
+    ) -> tuple[Tensor, ...]:
+        """The same for queries of one structure, all of whose pairs are listed: nothing is looked up."""
+        del listed
+        (*kept, k, by_head, weigh, weigh_bias, add, add_bias), changes = self._apart(given)
+        queries, (c, d), n = block[0], q.shape, may.shape[-1]
+        first = queries.start // n * n
+        # One product for both. Weights of all heads with all channels: more than is needed, but nothing is copied.
+        weighed, added = (
+            linear(e, torch.cat([weigh, add]), torch.cat([weigh_bias, add_bias])).view(c, n, 2, d).unbind(2)
+        )
+        seen = signed_root((q[:, None] + k[first : first + n]) * weighed) + added
+        seen = seen.relu_() if self.rectified else seen
+        weights = _weights(clipped(seen @ by_head), may[queries], kept)
+        summed = self._heads(weights.to(seen.dtype) @ seen).diagonal(dim1=1, dim2=2).transpose(1, 2).flatten(1)
+        return weights.flatten(1), summed, *self._changed(e, seen.flatten(0, 1), changes)
+
+    def _apart(self, given: Sequence[Tensor]) -> tuple[Sequence[Tensor], Sequence[Tensor]]:
+        """What a block is given for attention, and the parameters of the change of the states."""
+        count = len(given) - len(self._changes())
+        return given[:count], given[count:]
+
+    def _changes(self) -> list[Tensor]:
+        """The parameters of the change of the states of pairs."""
+        if self.pairs is None:
+            return []
+        return [*self.pairs.parameters(), *(self.norm.parameters() if isinstance(self.norm, nn.LayerNorm) else ())]
+
+    def _changed(self, e: Tensor, seen: Tensor, weights: Sequence[Tensor]) -> tuple[Tensor, ...]:
+        """(P, d) the states after this layer, before batch normalisation; nothing without a norm."""
+        if self.pairs is None:
+            return ()
+        changed = e + linear(seen, weights[0], weights[1])
+        return (changed if len(weights) == 2 else layer_norm(changed, changed.shape[-1:], weights[2], weights[3]),)
 
     def _heads(self, x: Tensor) -> Tensor:
         return x.view(*x.shape[:-1], self.dims.heads, self.dims.head)
+
+
+def _weights(scores: Tensor, may: Tensor, kept: Sequence[Tensor]) -> Tensor:
+    """(c, h, n) of the scores (c, n, h) of the pairs that may attend, with the factors of dropout, if any."""
+    weights = softmax(scores.transpose(1, 2), may)
+    for each in kept:
+        weights = weights * each.view_as(weights).to(weights.dtype)
+    return weights
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from structpe.by_rows import Ranges, by_rows, cut
 from structpe.encodings.base import Encoding
 from structpe.encodings.laplacian import Eigenpairs, Endpoints
 from structpe.errors import PositionError
@@ -210,6 +211,12 @@ def _operations(vectors: Tensor, members: Tensor, nodes: Nodes) -> Tensor:
     return every.transpose(1, 2)
 
 
+def _related(left: Tensor, right: Tensor, bias: Tensor) -> Tensor:
+    """(b, n, n c) relu(E W_uw + e) from left (b, n, k), see :class:`SpectralFunctions`."""
+    # In place before any view: after it, the gradient would be copied.
+    return torch.baddbmm(bias, left, right).relu_()
+
+
 class SpectralFunctions(nn.Module):
     """relu(E W_uw + e),  W^m_uw = sum_j v_uj psi_m(lambda_j) v_wj, with an MLP of one hidden layer psi_m for each m.
 
@@ -229,12 +236,15 @@ class SpectralFunctions(nn.Module):
             present: (b, n) which units are real.
             linear: E and e, from M to c.
         """
+        product = _related(left, *self.factors(spectrum, present, linear))
+        return product.view(*product.shape[:2], left.shape[1], -1)
+
+    def factors(self, spectrum: Spectrum, present: Tensor, linear: nn.Linear) -> tuple[Tensor, Tensor]:
+        """(b, k, n c) what v_uj is multiplied with, for all w and channels, and e (n c)."""
         of_values = self._of_values(of_structures(spectrum.values, present))
         mapped = functional.linear(of_values, linear.weight)  # (b, k, c)
         right = spectrum.vectors.transpose(1, 2)[..., None] * mapped[:, :, None]  # (b, k, n, c)
-        product = torch.baddbmm(linear.bias.repeat(right.shape[2]), left, right.flatten(2))
-        # In place before the view: after it, the gradient would be copied.
-        return product.relu_().view(*product.shape[:2], *right.shape[2:])
+        return right.flatten(2), linear.bias.repeat(right.shape[2])
 
     def _of_values(self, values: Tensor) -> Tensor:
         """(b, k, M) psi of eigenvalues (b, k): all networks at once."""
@@ -306,9 +316,17 @@ class StableExpressive(Stable, name="stable-expressive"):
         """(b, n, p) the sum over w."""
         spectrum, nodes = self.read(positions)
         enter, leave = cast(nn.Linear, self.phi[0]), cast(nn.Linear, self.phi[2])
-        entered = self.functions(spectrum.vectors, spectrum, nodes.present, enter)
+        right, bias = self.functions.factors(spectrum, nodes.present, enter)
+
+        def summed(block: Ranges, left: Tensor, shares: Tensor, right: Tensor, bias: Tensor) -> tuple[Tensor]:
+            del block
+            return (shares.transpose(1, 2) @ _related(left, right, bias),)
+
         # The sum is over the first unit of a pair, w here: W is symmetric.
-        return _after_sum(nodes.total(entered)[:, 0], nodes.whole, leave, nodes)
+        blocks = cut(bias.shape[0] // enter.out_features, 2 * len(right) * len(bias), right.device)
+        rows = [spectrum.vectors, nodes.shares[..., None]]
+        (total,) = by_rows(summed, blocks, rows, [right, bias], out=(None,))
+        return _after_sum(total.view(len(total), -1, enter.out_features), nodes.whole, leave, nodes)
 
 
 class StableExpressiveGIN(Stable, name="stable-expressive-gin"):

@@ -52,6 +52,7 @@ __all__ = [
     "sums_of",
     "sweep",
     "unsealed",
+    "user_cache",
     "wrong",
 ]
 
@@ -467,3 +468,12 @@ def read_sealed(text: str) -> dict[str, Any]:
     """
     content = json.loads(text)
     return content if isinstance(content, dict) and "sha256" not in content else unsealed(text)
+
+
+def user_cache() -> Path:
+    """The folder for caches of this user, by the rules of the system."""
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")

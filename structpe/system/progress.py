@@ -15,7 +15,7 @@ from structpe.system.printing import escaping, on_terminal, printable
 if TYPE_CHECKING:
     from rich.progress import TaskID
 
-__all__ = ["ProgressBars", "progress_bar"]
+__all__ = ["ProgressBars", "duration", "progress_bar"]
 
 SECONDS = 10.0
 """Seconds between two lines, and before the first; shorter work prints no line."""
@@ -54,8 +54,8 @@ class ProgressBars:
         """The names of all bars."""
         return set(self._tasks)
 
-    def show(self, name: str, done: int, total: int, note: str | None = None) -> None:
-        """Update the bar of a name; the first call adds it. A total of 0 is unknown; None keeps the last note."""
+    def show(self, name: str, done: int, total: int | None, note: str | None = None) -> None:
+        """Update the bar of a name; the first call adds it. A total of 0 or None is unknown; no note keeps the last."""
         if name not in self._tasks:
             self._tasks[name] = self._progress.add_task(printable(name), total=None, note="")
         fields: dict[str, Any] = {} if note is None else {"note": note}
@@ -67,7 +67,7 @@ class ProgressBars:
 
 
 @contextmanager
-def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
+def progress_bar(what: str) -> Iterator[Callable[[int, int | None], None]]:
     """A bar, or lines without a terminal, as a function of the numbers of finished and of all items."""
     if not on_terminal():
         yield _Lines(what)
@@ -87,9 +87,9 @@ class _Lines:
     def __init__(self, what: str) -> None:
         self.what = what
         self._said = time.monotonic()
-        self._first: tuple[float, int, int] | None = None
+        self._first: tuple[float, int, int | None] | None = None
 
-    def __call__(self, done: int, total: int) -> None:
+    def __call__(self, done: int, total: int | None) -> None:
         now = time.monotonic()
         if self._first is None or done < self._first[1] or total != self._first[2]:  # another file
             self._first = now, done, total
@@ -100,10 +100,16 @@ class _Lines:
         print(f"{self.what}: {done:,}{_rest(done, total, done - before, now - since)}", file=sys.stderr, flush=True)
 
 
-def _rest(done: int, total: int, lately: int, seconds: float) -> str:
+def _rest(done: int, total: int | None, lately: int, seconds: float) -> str:
     """The total, and an estimate of the remaining time from the items done lately, in so many seconds."""
     if not total:
         return ""
-    remaining = seconds / max(1, lately) * max(0, total - done)
-    left = f"{remaining:.0f} s" if remaining < 90 else f"{remaining / 60:.0f} min"
+    left = duration(seconds / max(1, lately) * max(0, total - done))
     return f" of {total:,}" + (f", about {left} left" if lately > 0 else "")
+
+
+def duration(seconds: float) -> str:
+    """A time as text, such as ``45 s``, ``3 min`` or ``2.5 h``."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds <= 5400 else f"{seconds / 3600:.1f} h"

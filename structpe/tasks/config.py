@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, is_dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_type_hints
 
 from structpe.encodings.base import Encoding
 from structpe.errors import ConfigError, located
@@ -26,6 +26,7 @@ __all__ = [
     "load",
     "load_kind",
     "make",
+    "merged",
     "save",
     "to_dict",
 ]
@@ -77,6 +78,25 @@ def make(cls: type[T], data: Mapping[str, Any]) -> T:
         ConfigError: a key is unknown or missing, or a value has the wrong type.
     """
     return Builder().build(cls, data)
+
+
+def merged(cls: type, *parts: Mapping[str, Any]) -> dict[str, Any]:
+    """The plain data of several parts of a configuration: later values override earlier ones.
+
+    A group, such as ``training.optimiser``, is merged key by key; any other mapping is replaced as a whole.
+
+    Args:
+        cls: the dataclass of the configuration.
+        parts: keys and values, which are not yet checked.
+    """
+    found: dict[str, Any] = {}
+    hints = get_type_hints(cls)
+    for key, value in (item for part in parts for item in part.items()):
+        kinds = (hints.get(key), *get_args(hints.get(key)))
+        groups = [each for each in kinds if isinstance(each, type) and is_dataclass(each)]
+        both = groups and isinstance(value, Mapping) and isinstance(found.get(key), Mapping)
+        found[key] = merged(groups[0], found[key], value) if both else value
+    return found
 
 
 def to_dict(config: Any) -> dict[str, Any]:

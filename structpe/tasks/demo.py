@@ -42,7 +42,7 @@ def positions() -> list[list[str]]:
 def error_after(position: Config, steps: int) -> float:
     """Train a small Transformer to predict the distance of two marked nodes; return its mean error in edges."""
     torch.manual_seed(0)
-    config = GraphModelConfig(width=32, layers=2, heads=4, feedforward=64, norm="layer", message_passing=None)
+    config = GraphModelConfig(width=32, layers=2, feedforward=64, norm="layer", message_passing=None)
     model = GraphModel(config, build(position, config.dims), Categories((2,)), None, 1)
     random = np.random.default_rng(0)
     trees = [grown(random) for _ in range(TREES)]
@@ -88,7 +88,8 @@ def written(steps: int, out: Path) -> tuple[list[Generated], int]:
 
     files = {part: str(sample(f"kg_sample/{part}.xml")) for part in ("train", "dev", "test")}
     layers = {"encoder_layers": 1, "decoder_layers": 1, "message_passing": "gine", "copy_units": True}
-    pace = {"steps": steps, "validate_every": steps, "warmup": min(20, steps), "learning_rate": 0.006}
+    optimiser = {"learning_rate": 0.006, "warmup": min(20, steps), "schedule": "cosine"}
+    training = {"steps": steps, "batch_size": 24, "optimiser": optimiser, "validation": {"every": steps}}
     config = make(
         GraphToTextConfig,
         {
@@ -96,7 +97,7 @@ def written(steps: int, out: Path) -> tuple[list[Generated], int]:
             "prepare": {"vocabulary": 800},
             "model": {"width": 64, "heads": 4, "feedforward": 128, **layers},
             "encoder_position": ["sinusoidal", "graformer"],
-            "training": {**pace, "batch_size": 24, "schedule": "cosine"},
+            "training": training,
             "search": {"longest": 60},
             "out": str(out),
         },

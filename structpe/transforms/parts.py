@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import shortest_path
 
 from structpe.errors import StructureError
 from structpe.structure import Ids, Structure, of_structures
@@ -90,6 +88,9 @@ def contexts(
         StructureError: units are already split, there are more than 2^15 nodes, k is below 1, a target is not a node,
             or c is not between 0 and 1.
     """
+    from scipy.sparse import csr_array  # only here, as scipy takes long to import
+    from scipy.sparse.csgraph import shortest_path
+
     chosen = range(structure.size) if targets is None else targets
     _check(structure, k, chosen, restart)
     there = np.zeros((structure.size, structure.size), dtype=np.bool_)

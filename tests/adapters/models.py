@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import torch
@@ -65,6 +67,13 @@ UNITS = ([-1, 0, 1, 2, -1, 3], [-1, 0, 1, -1, -1])
 
 def small(name: str, seed: int = 0) -> Any:
     """A random model; its weights are larger than usual, if those of T5 are not, so that attention is not uniform."""
+    model = copy.deepcopy(_small(name, seed))
+    torch.manual_seed(seed)
+    return model
+
+
+@cache
+def _small(name: str, seed: int) -> Any:
     torch.manual_seed(seed)
     model = HEADED[name](CONFIGS[name]()).eval()
     with torch.no_grad():

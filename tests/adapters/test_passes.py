@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from torch_geometric.nn import GINConv, GPSConv, TransformerConv
 
 from structpe import encode
 from structpe.adapters import pyg, pytorch, timm, transformers
+from structpe.adapters._injection import _generator_states, _with_same_draws
 from structpe.adapters._passes import Passes
 from structpe.errors import PositionError
 from structpe.positions import Dims, PositionModel, build
@@ -228,3 +230,48 @@ def test_layers_of_pyg_are_computed_again_while_their_batch_is_read(layer: Any) 
     assert grads[0] is not None
     assert grads[0].abs().max() > 0
     torch.testing.assert_close(*grads)
+
+
+class Told(torch.autograd.Function):
+    """The identity; its gradient asks what a pass knows."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor, ask: Callable[[], None]) -> torch.Tensor:
+        ctx.ask = ask
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, None]:  # type: ignore[override]
+        ctx.ask()
+        return gradient, None
+
+
+def test_gradients_of_another_thread_know_a_pass_if_there_is_only_one() -> None:
+    """Which of several it belongs to, nobody can tell."""
+    passes, seen = Passes[int](), list[int | None]()
+
+    def ask() -> None:
+        out = Told.apply(torch.ones(1, requires_grad=True), lambda: seen.append(passes.known()))
+        thread = threading.Thread(target=out.sum().backward)
+        thread.start()
+        thread.join()
+
+    for change in (lambda: None, partial(passes.begin, 1), partial(passes.begin, 2), passes.end, passes.end):
+        change()
+        ask()
+    assert seen == [None, 1, None, 1, None]
+
+
+def test_what_is_drawn_twice_is_drawn_alike_and_what_follows_as_if_once() -> None:
+    def fail() -> None:
+        torch.rand(2)
+        raise ValueError("made in vain")
+
+    like = torch.ones(1)
+    before = _generator_states(like, True)
+    drawn_first, after = torch.rand(3), torch.get_rng_state()
+    assert torch.equal(_with_same_draws(before, lambda: torch.rand(3), like), drawn_first)
+    assert torch.equal(torch.get_rng_state(), after)
+    with pytest.raises(ValueError, match="made in vain"):
+        _with_same_draws(before, fail, like)
+    assert torch.equal(torch.get_rng_state(), after)

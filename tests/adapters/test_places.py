@@ -279,6 +279,7 @@ def test_position_ids_of_roberta_begin_behind_the_id_of_padding() -> None:
     assert torch.allclose(logits(model, **batch), logits(model, **batch, position_ids=given), atol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_model_whose_texts_are_paths_is_compiled() -> None:
     torch._dynamo.reset()
     model = small("llama")

@@ -284,6 +284,7 @@ def test_with_a_bias_of_zero_transformer_convolutions_are_what_they_were(trainin
     eject(net)
     torch.manual_seed(1)
     assert torch.equal(net(*given), expected)
+    assert not [each for each in net.modules() if "message" in each.__dict__], "layers have their own message again"
 
 
 def test_on_all_pairs_a_transformer_convolution_is_attention_with_the_terms() -> None:

@@ -13,8 +13,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from structpe.attention import KERNELS, Call
-from structpe.attention import flex as flex_module
+from structpe.attention import KERNELS, Call, Probe, disable, enable, probing
 from structpe.attention.attend import cheapest, forget_choices, kernel, remembered
 from structpe.terms import Terms
 
@@ -96,14 +95,14 @@ def test_a_kernel_that_comes_or_goes_changes_it() -> None:
 
 
 def test_flex_is_considered_when_it_is_enabled_and_not_after(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(flex_module, "probe", lambda device, dtype, width: flex_module.Probe(None))
+    monkeypatch.setattr(probing, "probe", lambda *given: Probe(None))
     call = Call(frozenset({"bias"}), "cuda", torch.float32, (8, 8, 4096, 4096, 64), gradients=True)
     before = remembered(call).name
-    flex_module.enable("cuda", torch.float32, 64)
+    enable("flex", "cuda", torch.float32, 64)
     try:
         assert remembered(call).name == cheapest(call).name == "flex" != before
     finally:
-        flex_module.disable()
+        disable("flex")
     assert remembered(call).name == before
 
 

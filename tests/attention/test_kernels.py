@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -36,6 +36,7 @@ from tests.attention.drawing import (
     tables_of,
 )
 from tests.attention.oracle import attends
+from tests.examples import examples
 from tests.positions.cases import encoded, labelled_path, noise
 from tests.positions.cases import made as of_model
 from tests.representatives import only
@@ -78,7 +79,7 @@ def test_every_pair_of_fields(kernel: str) -> None:
 
 @pytest.mark.parametrize("kernel", OTHERS)
 @given(some=st.sets(st.sampled_from(FIELDS)), seed=st.integers(0, 10**6), batch=st.sampled_from([1, B]))
-@settings(max_examples=30)
+@examples(30)
 def test_any_combination_of_fields(kernel: str, some: set[str], seed: int, batch: int) -> None:
     assert_same(kernel, settled(some & KERNELS[kernel].supports | KERNELS[kernel].needs), seed, batch)
 
@@ -335,14 +336,14 @@ def test_the_reference_computes_every_field() -> None:
     assert KERNELS["dense"].supports == frozenset(FIELDS)
 
 
-@pytest.mark.parametrize("kernel", only(HERE, "dense", "edges", "linear", "tiled"))
+@pytest.mark.parametrize("kernel", only(HERE, "dense", "edges", "tiled"))
 def test_dropout_keeps_the_mean(kernel: str) -> None:
     q, k, v = (x.detach() for x in inputs())
     terms = drawn(settled({"bias"} | KERNELS[kernel].needs), 0)
     kept = attend(q, k, v, terms, kernel)
-    dropped = torch.stack([attend(q, k, v, terms, kernel, dropout=0.3) for _ in range(500)])
+    dropped = torch.stack([attend(q, k, v, terms, kernel, dropout=0.3) for _ in range(250)])
     assert not torch.equal(dropped[0], dropped[1])
-    torch.testing.assert_close(dropped.mean(0), kept, rtol=0, atol=0.15)
+    torch.testing.assert_close(dropped.mean(0), kept, rtol=0, atol=0.2)
 
 
 @pytest.mark.parametrize("kernel", HERE)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
 from structpe.attention import KERNELS, attend
 from tests.attention.drawing import FIELDS, HERE, PADDING_ONLY, Sizes, drawn, settled, tables_of
 from tests.attention.oracle import meaning
+from tests.examples import examples
 
 SIZES = st.builds(
     Sizes, b=st.integers(1, 3), h=st.integers(1, 3), n=st.integers(0, 4), m=st.integers(0, 4), d=st.integers(1, 4)
@@ -19,7 +20,7 @@ SIZES = st.builds(
 
 @pytest.mark.parametrize("kernel", HERE)
 @given(some=st.sets(st.sampled_from(FIELDS)), seed=st.integers(0, 10**6), sizes=SIZES)
-@settings(max_examples=20)
+@examples(20)
 def test_a_kernel_is_the_equation_pair_by_pair(kernel: str, some: set[str], seed: int, sizes: Sizes) -> None:
     some = settled(some & KERNELS[kernel].supports | KERNELS[kernel].needs)
     found = []

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -17,6 +17,7 @@ from structpe.attention.attend import cheapest
 from structpe.dropout import noise
 from structpe.errors import StructPEError
 from structpe.terms import Factor, Lookup, Terms
+from tests.examples import examples
 
 HEADS, WIDTH = 3, 4
 SHAPES = st.lists(st.tuples(st.integers(1, 4), st.integers(1, 7)), min_size=1, max_size=4)
@@ -72,7 +73,7 @@ def cut(bias: object, i: int, size: int) -> object:
     return Lookup(bias.table, bias.rows[:1], bias.index[i : i + 1, :size, :size])
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(SHAPES, st.integers(0, 99))
 def test_layers_that_share_a_bias_compute_what_layers_with_their_own_do(
     shapes: list[tuple[int, int]], seed: int

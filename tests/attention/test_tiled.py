@@ -19,7 +19,7 @@ from structpe.attention.tiled import sum_by_product, sum_by_row, tiles
 from structpe.encodings.label_path import LabelPath
 from structpe.encodings.order import Offset
 from structpe.errors import PositionError
-from structpe.nn.layer import StackConfig
+from structpe.nn.layer import AttentionConfig, StackConfig
 from structpe.nn.stack import Stack
 from structpe.positions import MODELS, Dims
 from structpe.positions.batch import encode
@@ -196,7 +196,8 @@ def test_what_layers_share_is_gathered_once(name: str, monkeypatch: pytest.Monke
     torch.manual_seed(0)
     dims, structures = Dims(16, 2, 3), [path(("",) * 30), path(("",) * 28)]
     model = MODELS[name](dims, **({"paths": LabelPath(max_length=5, labels=("",))} if name == "graphormer" else {}))
-    stack = Stack(replace(StackConfig.transformer(dims, 16), kernel="tiled"), model).double()
+    config = StackConfig.transformer(dims, 16, heads=2, attention=AttentionConfig(kernel="tiled"))
+    stack = Stack(config, model).double()
     positions = encode(structures, model.encodings).to(torch.device("cpu"), torch.float64)
     x = torch.randn(2, 30, 16, dtype=torch.float64)
 

@@ -13,7 +13,9 @@ from structpe.cli._inputs import InputFile, parse_encoding
 from structpe.data import chunks
 from structpe.data.store import load
 from structpe.encodings import Distance, RandomWalk
+from structpe.errors import StructureError
 from structpe.formats import read
+from structpe.structure import path
 from structpe.transforms.nodes import levi
 from tests.cli.running import SAMPLE, complaint, output, structpe
 
@@ -162,13 +164,29 @@ def test_a_file_is_read_bit_by_bit(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_the_first_part_of_a_file_tells_its_size(tmp_path: Path) -> None:
     file = tmp_path / "some.tokens"
     file.write_text("a b c\n" * 100_000)
-    first, times, seconds = InputFile(file).first()
+    (first, times, seconds), structures = InputFile(file).begun(lambda structure: structure)
     assert len(first) < 50_000
     assert len(first) * times == pytest.approx(100_000, rel=0.02)
     assert seconds > 0
+    assert [next(structures) for _ in first] == list(first), "it is not read again"
+    assert next(structures).size == 3
     file.write_text("a b c\n" * 100)
-    first, times, _ = InputFile(file).first()
+    (first, times, _), structures = InputFile(file).begun(lambda structure: path([*structure.nodes, "d"]))
     assert (len(first), times) == (100, 1.0)
+    assert list(structures) == list(first)
+    assert first[0].nodes == ("a", "b", "c", "d")
+
+
+def test_a_bad_item_in_the_beginning_ends_the_file_in_its_place(tmp_path: Path) -> None:
+    file = tmp_path / "some.tokens"
+    file.write_text("a b\n" * 7 + "\n" + "a b\n")
+    (first, times, _), structures = InputFile(file).begun(lambda structure: structure)
+    assert (list(first), times) == ([], 0.0)
+    assert [next(structures).size for _ in range(7)] == [2] * 7
+    with pytest.raises(StructureError, match="item 8"):
+        next(structures)
+    (first, times, _), structures = InputFile(file, on_error="skip").begun(lambda structure: structure)
+    assert (len(first), times, len(list(structures))) == (8, 1.0, 8)
 
 
 def test_only_bad_items_are_no_store(tmp_path: Path) -> None:

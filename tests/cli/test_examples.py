@@ -32,9 +32,16 @@ from tests.representatives import only
 from tests.tasks.prediction.test_report import finished
 from tests.tasks.prediction.tiny import MODEL, TRAINING
 
-FEW = {"--steps": "1", "--training.steps": "1", "--training.jobs": "1", "--jobs": "1", "--beam": "2"}
+FEW = {"--steps": "1", "--training.steps": "1", "--training.hardware.jobs": "1", "--jobs": "1", "--beam": "2"}
 """Values of options that only take more time; other tests are of them."""
-TRAINED = {"steps": 2, "batch_size": 4, "warmup": 1, "validate_every": 2, "checkpoint_every": 2, "accelerator": "cpu"}
+TRAINED = {
+    "steps": 2,
+    "batch_size": 4,
+    "optimiser": {"warmup": 1},
+    "validation": {"every": 2},
+    "checkpoint_every": 2,
+    "hardware": {"accelerator": "cpu"},
+}
 SMALL: dict[str, Any] = {
     "model": {"width": 16, "heads": 2, "encoder_layers": 1, "decoder_layers": 1, "feedforward": 16},
     "prepare": {"graph": "levi", "vocabulary": 300},

@@ -21,7 +21,7 @@ CONFIG = """
 data: {train: %(sample)s/dev.txt, dev: %(sample)s/test.txt}
 prepare: {vocabulary: 300}
 model: {width: 16, heads: 2, encoder_layers: 1, decoder_layers: 1, feedforward: 16}
-training: {steps: 2, validate_every: 2, checkpoint_every: 2, batch_size: 4, accelerator: cpu}
+training: {steps: 2, batch_size: 4, checkpoint_every: 2, validation: {every: 2}, hardware: {accelerator: cpu}}
 search: {beam: 1, longest: 4}
 """
 FILE = SAMPLE / "test.txt"
@@ -136,15 +136,15 @@ def test_mistakes_are_explained(config: Path, run: Path, tmp_path: Path) -> None
     assert complaint("generate", tmp_path, FILE, code=1).startswith(f"{tmp_path} holds no config.yaml; ")
     assert complaint("generate", run, "none.txt", code=1).startswith("none.txt: there is no such file or folder")
     assert complaint("generate", run, FILE, "--out", tmp_path) == f"--out {tmp_path} is a folder; give a file"
-    assert complaint("evaluate", run, FILE, "--beam", "0").startswith("beam and longest must be 1 or more")
+    assert complaint("evaluate", run, FILE, "--beam", "0").startswith("search.beam is 0; it must be 1 or more")
 
 
 @pytest.mark.parametrize("command", ["generate", "evaluate"])
 @pytest.mark.parametrize(
     ("beam", "message"),
     [
-        ("0", "beam and longest must be 1 or more"),
-        ("-1", "beam and longest must be 1 or more"),
+        ("0", "search.beam is 0; it must be 1 or more"),
+        ("-1", "search.beam is -1; it must be 1 or more"),
         ("1000000000", "search.beam is 1000000000; at most 4096 is allowed, give a smaller number"),
         ("9" * 30, "search.beam is a number of more than 20 digits; at most 4096 is allowed"),
         ("x", "argument --beam: invalid int value: 'x'"),

@@ -150,6 +150,17 @@ def test_an_interruption_that_lightning_swallows_is_one_all_the_same(
     assert capsys.readouterr().err == "structpe: interrupted\n"
 
 
+def test_an_interruption_before_the_command_begins_is_one_all_the_same(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(main, "sleeping", interrupted)
+    assert main.main(["cite", "t5"]) == 130
+    assert capsys.readouterr().err == "structpe: interrupted\n"
+
+
 def test_debug_shows_where_an_error_arose(failing: type[Failing], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(failing, "error", ReadError("no graph"), raising=False)
     with pytest.raises(ReadError, match="no graph"):

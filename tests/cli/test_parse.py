@@ -111,6 +111,7 @@ def test_scores_are_shown(parser: Path) -> None:
     assert "running text, by spaCy's scorer, without punctuation" in shown
 
 
+@pytest.mark.slow
 def test_another_language_is_suspected(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "words.conllu"
     text = SAMPLE.read_text(encoding="utf-8").replace("SpaceAfter=No", "_")

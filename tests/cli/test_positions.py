@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from structpe.cli.main import main
-from structpe.cli.positions import ModelRow
+from structpe.cli.rows import ModelRow
 from structpe.encodings import ENCODINGS
 from structpe.positions import MODELS, Cells, Dims, PositionModel, Spec, build, describe
 from tests.cli.running import complaint, output
@@ -46,7 +46,7 @@ def test_models_as_a_table() -> None:
 def test_what_differs_from_the_survey_stands_in_brackets() -> None:
     ours = Cells("B", "MAM", learnable=True, recurring=True, unbound=False, params="R*h")
     survey = Cells("R", "MAM", learnable=True, recurring=True, unbound=True, params="2*(D_max+1)*h")
-    row = ModelRow("own", Spec("key", "graph", ours, survey), Dims(512, 8, 6), {"R": 1234}, 9872)
+    row = ModelRow("own", Spec("key", "graph", ours, survey), {"R": 1234}, 9872, survey=144.0)
     marks = ["B (R)", "MAM", "y", "y", "n (y)"]
     assert row.cells() == ["graph", "own", *marks, "R*h, R=1234", "9,872", "2*(D_max+1)*h = 144"]
 
@@ -58,7 +58,7 @@ def test_every_formula_of_the_survey_comes_to_a_number() -> None:
 
 
 def test_a_model_that_the_sizes_do_not_fit_is_explained() -> None:
-    row = ModelRow("own", next(iter(MODELS.values())).spec, Dims(512, 8, 6), {}, None, "needs an even width")
+    row = ModelRow("own", next(iter(MODELS.values())).spec, {}, None, "needs an even width")
     assert row.cells()[8] == "-"
     assert complaint("positions", "--width", "7") == (
         "8 heads do not divide the width 7; the next that they divide is 8"

@@ -38,7 +38,7 @@ RINGS = {"name": "zinc-stand-in", "folder": "data"}
         ({"seeds": ["a"]}, "seeds[0] takes a whole number; given is 'a'"),
         ({"seeds": []}, "seeds is empty; a study needs one at least"),
         ({"seeds": [0, 0]}, "seeds: 0 stands there twice; keep one"),
-        ({"seeds": [-1]}, "rings/gps/none/seed--1: training.seed is -1; it must not be negative"),
+        ({"seeds": [-1]}, "rings/gps/none/seed--1: training.seed is -1; it must be 0 or more"),
         ({"rows": [["gsp", "none"]]}, "rows[0]: there is no model named 'gsp'. Did you mean 'gps'? Known: gps"),
         ({"rows": [["gps", "noen"]]}, "rows[0]: there is no position named 'noen'. Did you mean 'none'? Known: none"),
         ({"rows": [["gps"]]}, "rows[0] is ['gps']; a pair [model, position] is needed"),
@@ -113,7 +113,7 @@ def test_a_finished_study_is_not_run_again_and_not_taken_for_another(tmp_path: P
     assert "| gps | none | 1 |" in told.out
     assert (study.folder(key) / "result.json").stat().st_mtime_ns == before
     for more in ([], ["--table"]):
-        told = complaint("study", file, "--training", "{steps: 5, accelerator: cpu}", *more)
+        told = complaint("study", file, "--training", "{steps: 5, hardware: {accelerator: cpu}}", *more)
         assert f"{key} holds a run of another configuration; they differ in training.steps, training.batch_size" in told
 
 

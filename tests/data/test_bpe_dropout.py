@@ -9,7 +9,7 @@ from random import Random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
@@ -21,6 +21,7 @@ from structpe.encodings.order import Order
 from structpe.errors import ConfigError
 from structpe.formats import Item
 from tests.datasets import SAMPLES
+from tests.examples import examples
 
 TEXTS = ["the brave sailor followed the dog because he was happy .", "the dog follows the sailors , 1,000 of them"]
 VOCABULARY = train_vocabulary(TEXTS * 3, [":ARG0", ":ARG0"], 320)
@@ -69,7 +70,7 @@ def test_a_split_by_hand() -> None:
     assert parts(merges, "abc", Said(0.0, 0.0)) == ["a", "b", "c"]
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(st.one_of(st.text(max_size=30), st.sampled_from([*TEXTS, "x :ARG0 y", ":ARG0", "<s> ok", ""])), st.integers())
 def test_without_dropout_it_is_the_tokenizer_and_with_all_of_it_bytes(text: str, seed: int) -> None:
     given_units = VOCABULARY.encode(text, add_special_tokens=False)

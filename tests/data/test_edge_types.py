@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 
 from structpe.data.batch import Batch, EdgeTypes
 from structpe.structure import Structure
+from tests.examples import examples
 from tests.strategies import structures
 
 
@@ -26,7 +27,7 @@ def literal(types: EdgeTypes, structure: Structure) -> list[tuple[int, int, int]
     return sorted(found)
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(structures())
 def test_edges_among_units_are_those_of_the_loops(structure: Structure) -> None:
     types = EdgeTypes(("obj", ":ARG0"))

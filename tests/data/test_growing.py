@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -31,6 +31,7 @@ from structpe.nn.layer import StackConfig
 from structpe.positions import Dims, build
 from structpe.positions.batch import encode
 from structpe.structure import Structure
+from tests.examples import examples
 
 LABELS = ("a", "b")
 OF_PAIRS: list[Encoding] = [
@@ -72,7 +73,7 @@ def same(given: NDArray[Any], expected: NDArray[Any]) -> None:
 
 
 @pytest.mark.parametrize("encoding", OF_PAIRS, ids=repr)
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(parents=PARENTS)
 def test_each_row_and_column_of_a_tree_is_that_of_the_whole(encoding: Encoding, parents: list[tuple[int, str]]) -> None:
     tree = GrowingTree("r")
@@ -88,7 +89,7 @@ def test_each_row_and_column_of_a_tree_is_that_of_the_whole(encoding: Encoding, 
 
 
 @pytest.mark.parametrize("encoding", OF_NODES, ids=repr)
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(parents=PARENTS)
 def test_nodes_of_a_tree_keep_their_values(encoding: Encoding, parents: list[tuple[int, str]]) -> None:
     tree, steps = GrowingTree("r"), []
@@ -101,7 +102,7 @@ def test_nodes_of_a_tree_keep_their_values(encoding: Encoding, parents: list[tup
 
 
 @pytest.mark.parametrize("directed", [True, False])
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(data=st.data())
 def test_each_row_and_column_of_a_graph_is_that_of_the_graph_so_far(directed: bool, data: st.DataObject) -> None:
     graph = GrowingGraph(directed=directed)

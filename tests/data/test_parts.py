@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from structpe.data import chunks as chunks_module
@@ -16,6 +16,7 @@ from structpe.encodings.base import Encoding as Base
 from structpe.errors import ConfigError, EncodingError
 from structpe.structure import Structure, path
 from tests.encodings.asking import unpadded
+from tests.examples import examples
 from tests.strategies import trees
 
 PATHS = [path(["x"] * n) for n in (3, 1, 9, 2, 4)]
@@ -49,7 +50,7 @@ def encoding_all(drawn: list[Structure]) -> list[Encoding]:
     return found
 
 
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(st.lists(trees(most=8), min_size=2, max_size=6), st.integers(1, 3))
 def test_joined_columns_have_the_structures_of_each(drawn: list[Structure], size: int) -> None:
     for encoding in encoding_all(drawn):

@@ -113,4 +113,4 @@ def test_a_batch_with_other_values() -> None:
 @pytest.mark.parametrize("precision", ["bf16-true", "16-true", "64-true"])
 def test_a_precision_that_trainings_do_not_have_is_refused(precision: str) -> None:
     with pytest.raises(ConfigError, match=r"takes one of .float32., .bf16-mixed.; given is"):
-        make(TrainingConfig, {"precision": precision})
+        make(TrainingConfig, {"hardware": {"precision": precision}})

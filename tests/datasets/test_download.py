@@ -18,7 +18,7 @@ from urllib.request import Request
 import pytest
 
 from structpe.datasets import CorpusError
-from structpe.datasets.downloads import Download, Redirects, download, sweep_note
+from structpe.datasets.downloads import Download, Redirects, digest_of, download, sweep_note
 from tests.datasets.serving import Served, Server
 from tests.foreign import FOREIGN, a_file, contents
 from tests.killing import every_moment
@@ -105,6 +105,37 @@ def test_a_part_of_another_file_that_no_server_names_is_found_out_by_its_checksu
         download(wanted(server, attempts=1), tmp_path / "a")
     server.files["/a"] = Served(CONTENT, etag=None)
     assert download(wanted(server), tmp_path / "a").sha256 == SHA
+    assert server.asked[-2:] == [("/a", "bytes=700000-"), ("/a", None)]
+
+
+@pytest.mark.parametrize(
+    ("content", "digest"),
+    [
+        (b"", "git:e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"),  # the blob that git says an empty file is
+        (b"abc", "git:f2ba8f84ab5c1bce84a7b441cb1959cfc7093b7f"),
+        (b"abc", "sha1:a9993e364706816aba3e25717850c26c9cd0d89d"),  # FIPS 180
+        (b"abc", "md5:900150983cd24fb0d6963f7d28e17f72"),  # RFC 1321
+    ],
+)
+def test_digests_of_other_functions(content: bytes, digest: str, server: Server, tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(content)
+    assert digest_of(tmp_path / "a", digest) == digest
+    server.files["/b"] = Served(content)
+    seen = download(wanted(server, "/b", sha256=None, bytes=None, digest=digest), tmp_path / "b")
+    assert seen.sha256 == hashlib.sha256(content).hexdigest()
+    server.files["/c"] = Served(content + b"d")
+    with pytest.raises(CorpusError, match=f"has digest {digest.partition(':')[0]}:.*, and the card says {digest}: it"):
+        download(wanted(server, "/c", sha256=None, bytes=None, digest=digest), tmp_path / "c")
+    assert not (tmp_path / "c").exists()
+
+
+def test_a_part_of_another_file_is_found_out_by_another_digest(server: Server, tmp_path: Path) -> None:
+    server.files["/a"] = Served(b"x" * len(CONTENT), etag=None, cuts=[700_000])
+    known: dict[str, Any] = {"sha256": None, "bytes": None, "digest": f"md5:{hashlib.md5(CONTENT).hexdigest()}"}
+    with pytest.raises(CorpusError, match="in a row"):
+        download(wanted(server, attempts=1, **known), tmp_path / "a")
+    server.files["/a"] = Served(CONTENT, etag=None)
+    assert download(wanted(server, **known), tmp_path / "a").sha256 == SHA
     assert server.asked[-2:] == [("/a", "bytes=700000-"), ("/a", None)]
 
 

@@ -230,6 +230,45 @@ def an_archive(server: Server, **more: Any) -> dict[str, Any]:
     return plain([file], splits={"train": {"file": "in/train.txt", "items": 2}})
 
 
+def test_another_digest_is_as_good(carded: Any, server: Server, tmp_path: Path) -> None:
+    """Fetched, brought along, read again: the digest of the card decides, as a sha256 does."""
+    digest = f"md5:{hashlib.md5(b'a').hexdigest()}"
+    card = {"name": "a.txt", "url": f"{server.url}/a", "digest": digest}
+    carded(plain([card], splits={"all": {"file": "a.txt"}}))
+    server.files["/a"] = Served(b"a")
+    corpus, said = fetched(tmp_path)
+    assert not [line for line in said if "trusted" in line]
+    assert [state.word for state in verify(corpus).files] == ["ok"]
+    (corpus.folder / "a.txt").write_bytes(b"b")
+    (state,) = verify(corpus).files
+    assert (state.word, state.detail) == (
+        "changed",
+        f"digest md5:{hashlib.md5(b'b').hexdigest()}, the card says {digest}",
+    )
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "a.txt").write_bytes(b"b")
+    with pytest.raises(
+        CorpusError, match=r"a.txt: it has digest md5:\w+, and the card of set says md5:\w+: another ver"
+    ):
+        fetched(tmp_path / "other", source=tmp_path / "mine")
+    (tmp_path / "mine" / "a.txt").write_bytes(b"a")
+    assert fetched(tmp_path / "other", source=tmp_path / "mine")[0].is_there
+
+
+def test_an_archive_of_another_digest_is_not_used(carded: Any, tmp_path: Path) -> None:
+    """But what somebody has unpacked is, as for one of another sha256."""
+    archive = zipped(LINES)
+    wrong = {"name": "a.zip", "digest": f"md5:{'0' * 32}", "unpack": "zip", "leaves": list(LINES)}
+    carded(plain([wrong], splits=SPLITS))
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "a.zip").write_bytes(archive)
+    with pytest.raises(CorpusError, match=r"mine lacks files of set: a\.zip"):
+        fetched(tmp_path, source=tmp_path / "mine")
+    for name, content in LINES.items():
+        (tmp_path / "mine" / name).write_bytes(content)
+    assert fetched(tmp_path, source=tmp_path / "mine")[0].is_there
+
+
 def test_an_archive_is_unpacked_and_goes(carded: Any, server: Server, tmp_path: Path) -> None:
     carded(an_archive(server))
     server.files["/a.zip"] = Served(ARCHIVE)

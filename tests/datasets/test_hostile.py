@@ -104,14 +104,12 @@ def test_tars(name: str, tmp_path: Path) -> None:
     assert not list((tmp_path / "out").rglob("*"))
 
 
+@pytest.mark.slow
 def test_long_headers_take_little_memory(tmp_path: Path) -> None:
-    archives = []
+    archives, zeros = [], gzip.compress(bytes(1 << 26), 1)
     for kind in (tarfile.GNUTYPE_LONGNAME, tarfile.XHDTYPE, tarfile.XGLTYPE):
         archives.append(tmp_path / f"{kind.decode()}.tar.gz")
-        with gzip.open(archives[-1], "wb", 1) as file:
-            file.write(header(kind, 1 << 26))
-            for _ in range(1 << 6):
-                file.write(bytes(1 << 20))
+        archives[-1].write_bytes(gzip.compress(header(kind, 1 << 26)) + zeros)
         assert archives[-1].stat().st_size < 500_000
     grown = growth(archives)
     assert max(grown.values()) < 32_000, grown

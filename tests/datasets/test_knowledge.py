@@ -89,7 +89,7 @@ def test_a_triple_twice_in_training_is_two_edges(tmp_path: Path) -> None:
     [
         ("umls", "hrt", 135, 46, (5216, 652, 661)),
         ("nations", "rht", 14, 56, (1619, 202, 203)),
-        ("WN18RR", "hrt", 41105, 11, (86835, 3034, 3134)),
+        pytest.param("WN18RR", "hrt", 41105, 11, (86835, 3034, 3134), marks=pytest.mark.slow),
     ],
 )
 def test_published_graphs(name: str, columns: str, entities: int, relations: int, parts: tuple[int, ...]) -> None:

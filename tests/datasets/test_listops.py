@@ -105,6 +105,7 @@ def test_long_expressions(tmp_path: Path) -> None:
     assert all(500 < size < 2_000 for size in sizes)
 
 
+@pytest.mark.slow
 def test_what_is_made_is_like_what_was_published() -> None:
     """Among expressions so long that hardly one is drawn twice; how many short ones there are depends on the draws.
 

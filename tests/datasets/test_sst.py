@@ -87,6 +87,7 @@ def test_a_file_without_trees_is_refused(folder):
 
 
 # Sizes of the standard splits, as Socher et al. (2013) give them.
+@pytest.mark.slow
 def test_the_published_trees_have_their_published_number():
     data = load("sst", corpus("sst_trees"))
     assert [len(part) for part in data.splits[0]] == [8544, 1101, 2210]

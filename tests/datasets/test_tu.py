@@ -122,9 +122,9 @@ def test_damaged_folds_are_named(folder, name, text, message):
     ("name", "graphs", "nodes", "edges", "classes", "sizes"),
     [
         ("MUTAG", 188, 17.93, 19.79, 2, (152, 18, 18)),
-        ("PROTEINS", 1113, 39.06, 72.82, 2, (891, 111, 111)),
-        ("ENZYMES", 600, 32.63, 62.14, 6, (480, 60, 60)),
-        ("IMDBBINARY", 1000, 19.77, 96.53, 2, (800, 100, 100)),
+        pytest.param("PROTEINS", 1113, 39.06, 72.82, 2, (891, 111, 111), marks=pytest.mark.slow),
+        pytest.param("ENZYMES", 600, 32.63, 62.14, 6, (480, 60, 60), marks=pytest.mark.slow),
+        pytest.param("IMDBBINARY", 1000, 19.77, 96.53, 2, (800, 100, 100), marks=pytest.mark.slow),
     ],
 )
 def test_the_published_sets_have_their_published_sizes(name, graphs, nodes, edges, classes, sizes):

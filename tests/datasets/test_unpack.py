@@ -12,13 +12,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from structpe.datasets import CorpusError, archives
 from structpe.datasets.archives import unpack, unpack_gz
 from structpe.datasets.pickles import pickled_numbers
 from structpe.errors import ReadError
+from tests.examples import examples
 
 
 def a_zip(folder: Path, files: dict[str, bytes], **options: int) -> Path:
@@ -140,7 +141,7 @@ def test_what_else_is_wrong_is_said(tmp_path: Path, kind: str) -> None:
 
 
 @given(data=st.data())
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @pytest.mark.filterwarnings("ignore")
 def test_a_damaged_archive_is_unpacked_or_refused_in_our_words(tmp_path: Path, data: st.DataObject) -> None:
     kind = data.draw(st.sampled_from(["zip", "tar.gz"]))

@@ -1,14 +1,15 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 
 from structpe.encodings import WITHIN, Adjacency
 from structpe.structure import Structure, path
+from tests.examples import examples
 from tests.strategies import structures
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(structure=structures(units=False))
 def test_it_says_which_edges_there_are(structure: Structure) -> None:
     edges = {tuple(edge) for edge in structure.edges.tolist()}

@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from structpe.encodings import BranchPath
 from structpe.errors import EncodingError
 from structpe.structure import Structure, path
+from tests.examples import examples
 from tests.golden import golden
 from tests.strategies import trees
 
@@ -44,20 +45,20 @@ def literal(tree: Structure, depth: int, width: int, as_binary: bool = False) ->
     return result.reshape(tree.size, -1)
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(tree=trees(units=False), depth=st.integers(1, 12))
 def test_it_is_the_list_of_branches(tree: Structure, depth: int) -> None:
     np.testing.assert_array_equal(BranchPath(depth, 12).one(tree).values, literal(tree, depth, 12))
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(tree=trees(units=False), depth=st.integers(1, 12))
 def test_a_binary_tree_has_two_branches(tree: Structure, depth: int) -> None:
     encoded = BranchPath(depth, 2, binary=True).one(tree).values
     np.testing.assert_array_equal(encoded, literal(tree, depth, 2, as_binary=True))
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(tree=trees(units=False))
 def test_every_node_has_a_path_of_its_own(tree: Structure) -> None:
     for encoding in (BranchPath(12, 12), BranchPath(12, 2, binary=True)):

@@ -3,16 +3,17 @@ from __future__ import annotations
 import networkx
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from structpe.encodings import Depth
 from structpe.errors import EncodingError
 from structpe.structure import Structure, path
+from tests.examples import examples
 from tests.strategies import digraphs, trees, undirected
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(structure=st.one_of(trees(units=False), digraphs(units=False), undirected(units=False)))
 def test_it_is_the_distance_from_the_root_walked_both_ways(structure: Structure) -> None:
     assume(structure.root is not None)

@@ -3,12 +3,13 @@ from __future__ import annotations
 import networkx
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from structpe.encodings import UNREACHABLE, Distance, Offset, UndirectedDistance
 from structpe.errors import EncodingError
 from structpe.structure import Structure, path
+from tests.examples import examples
 from tests.strategies import digraphs, undirected
 
 
@@ -44,7 +45,7 @@ def scattered(size: int, edges: int, seed: int, directed: bool = True) -> Struct
     return Structure(("x",) * size, pairs, directed=directed)
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(structure=st.one_of(digraphs(units=False), undirected(units=False)))
 def test_distances_are_those_of_networkx(structure: Structure) -> None:
     np.testing.assert_array_equal(Distance().one(structure).pairs(), literal(structure))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -11,12 +11,13 @@ from structpe.encodings import WITHIN
 from structpe.encodings import graphs as graphs_module
 from structpe.encodings.graphs import Graphs
 from structpe.structure import Structure
+from tests.examples import examples
 from tests.strategies import structures
 
 LISTS = st.lists(structures(), max_size=5)
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(drawn=LISTS)
 def test_each_structure_is_a_part(drawn: list[Structure]) -> None:
     graphs = Graphs.of(drawn)
@@ -39,7 +40,7 @@ def within(structure: Structure, nodes: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.where(same, WITHIN + offset, nodes[owner[:, None], owner[None, :]])
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(drawn=LISTS, cells=st.sampled_from([1, 7, 1 << 20]))
 def test_pairs_of_units_are_those_of_their_nodes(drawn: list[Structure], cells: int) -> None:
     graphs, usual = Graphs.of(drawn), graphs_module._CELLS

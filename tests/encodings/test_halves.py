@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from structpe.data.store import load, write
@@ -16,12 +16,13 @@ from structpe.encodings import Distance, Encoding, Resistance, UndirectedDistanc
 from structpe.encodings.columns import halves, is_half, whole
 from structpe.encodings.compiled import slow
 from structpe.structure import Structure, path
+from tests.examples import examples
 from tests.strategies import structures
 
 RINGS = [Structure(("x",) * n, [[i, (i + 1) % n] for i in range(n)], directed=False) for n in (1, 2, 3, 4, 9, 40)]
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(sizes=st.lists(st.integers(1, 9), min_size=1, max_size=6), data=st.data())
 @pytest.mark.parametrize("how", ["fast", "slow"])
 def test_what_is_halved_comes_back(how: str, sizes: list[int], data: st.DataObject) -> None:
@@ -45,7 +46,7 @@ def test_what_is_halved_comes_back(how: str, sizes: list[int], data: st.DataObje
         np.testing.assert_array_equal(mine.reshape(square.shape), square)
 
 
-@settings(max_examples=10, deadline=None)
+@examples(10)
 @given(drawn=st.lists(structures(), min_size=1, max_size=5))
 def test_a_store_gives_back_what_was_encoded(tmp_path_factory: pytest.TempPathFactory, drawn: list[Structure]) -> None:
     asked: list[Encoding] = [Distance(), UndirectedDistance(), Resistance()]

@@ -5,16 +5,17 @@ from __future__ import annotations
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from structpe.encodings import HopOverlap
 from structpe.errors import EncodingError
 from structpe.structure import Structure, path
+from tests.examples import examples
 from tests.strategies import structures
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(drawn=st.lists(structures(), min_size=1, max_size=3))
 def test_nodes_that_are_near_both(drawn: list[Structure]) -> None:
     for structure, encoded in zip(drawn, HopOverlap(hops=2).many(drawn), strict=True):

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from structpe.encodings import ENCODINGS, Encoding, label_path_search
@@ -23,9 +23,10 @@ from structpe.positions.batch import join
 from structpe.structure import Structure, path
 from tests.datasets import corpus
 from tests.encodings.asking import unpadded
+from tests.examples import examples
 from tests.strategies import relabelled, structures
 
-MANY = settings(max_examples=50, deadline=None)
+MANY = examples(50)
 SELF, UNREACHABLE, TOO_LONG = (1,), (2,), (3,)
 
 
@@ -197,6 +198,7 @@ def many_labels(nodes: int) -> Structure:
     return Structure(("x",) * nodes, edges, tuple(f"r{edge}" for edge in range(nodes - 1)))
 
 
+@pytest.mark.slow
 def test_more_sequences_than_two_bytes_number() -> None:
     pytest.importorskip("numba")
     tree = many_labels(260)

@@ -3,12 +3,13 @@ from __future__ import annotations
 import networkx
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from structpe.encodings import Eigenvalues, Laplacian, spectra
 from structpe.errors import EncodingError
 from structpe.structure import Structure, path
+from tests.examples import examples
 from tests.golden import golden
 from tests.strategies import digraphs, paths, relabelled, structures, undirected
 
@@ -54,7 +55,7 @@ def ring(size: int) -> Structure:
     return Structure(("x",) * size, [[i, (i + 1) % size] for i in range(size)], directed=False)
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(structure=structures(units=False), k=st.integers(1, 12), components=st.booleans(), skip=st.integers(0, 2))
 def test_they_are_the_lowest_eigenpairs_of_each_part(structure: Structure, k: int, components: bool, skip: int) -> None:
     vectors = of_nodes(Laplacian(k, components, skip), structure)
@@ -71,7 +72,7 @@ def test_they_are_the_lowest_eigenpairs_of_each_part(structure: Structure, k: in
         assert (v[:, m:] == 0).all()
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(structure=st.one_of(undirected(connected=True), digraphs(connected=True)), data=st.data())
 def test_signs_are_canonical_where_the_spectrum_is_simple(structure: Structure, data: st.DataObject) -> None:
     new, p = relabelled(structure, np.array(data.draw(st.permutations(range(structure.size)))))
@@ -89,7 +90,7 @@ def test_signs_are_canonical_where_the_spectrum_is_simple(structure: Structure, 
         assert nodes.max() > -nodes.min() - 1e-4
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(tokens=paths(most=14), data=st.data())
 def test_on_a_path_the_reading_order_decides_every_sign(tokens: Structure, data: st.DataObject) -> None:
     new, p = relabelled(tokens, np.array(data.draw(st.permutations(range(tokens.size)))))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import structpe.encodings
@@ -40,6 +40,7 @@ from structpe.positions.batch import join
 from structpe.structure import Structure, path
 from structpe.terms import Lookup
 from tests.encodings.asking import asked, unpadded
+from tests.examples import examples
 from tests.strategies import paths, relabelled, structures, trees
 
 NAMES = list(ENCODINGS)
@@ -80,7 +81,7 @@ def meaning(encoded: Encoded, units: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=12, deadline=None)
+@examples(12)
 @given(drawn=st.lists(structures(), min_size=1, max_size=5))
 def test_many_is_one_by_one(name: str, drawn: list[Structure]) -> None:
     encoding = fitted(name, drawn)
@@ -93,7 +94,7 @@ def test_many_is_one_by_one(name: str, drawn: list[Structure]) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=12, deadline=None)
+@examples(12)
 @given(structure=structures())
 def test_it_encodes_every_unit_or_says_what_is_missing(name: str, structure: Structure) -> None:
     encoding = fitted(name, [structure])
@@ -129,14 +130,14 @@ def test_it_reaches_trees_and_paths(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in OF_SOME_BASIS])
-@settings(max_examples=12, deadline=None)
+@examples(12)
 @given(tree=trees(), data=st.data())
 def test_relabelling_the_nodes_of_a_tree_permutes(name: str, tree: Structure, data: st.DataObject) -> None:
     _assert_permuted(fitted(name, [tree]), tree, np.array(data.draw(st.permutations(range(tree.size)))))
 
 
 @pytest.mark.parametrize("encoding", OF_ANY_GRAPH, ids=lambda e: e.name)
-@settings(max_examples=12, deadline=None)
+@examples(12)
 @given(structure=structures(), data=st.data())
 def test_relabelling_the_nodes_of_a_graph_permutes(
     encoding: Encoding, structure: Structure, data: st.DataObject
@@ -153,7 +154,7 @@ def test_options_make_it_again(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if fitted(name, [path("ab")]).causal])
-@settings(max_examples=10, deadline=None)
+@examples(10)
 @given(n=st.integers(1, 12), more=st.integers(1, 4))
 def test_causal_ones_do_not_move_when_a_path_grows(name: str, n: int, more: int) -> None:
     short, long = path(["x"] * n), path(["x"] * (n + more))
@@ -169,7 +170,7 @@ def test_causal_ones_do_not_move_when_a_path_grows(name: str, n: int, more: int)
     [Depth(), RandomWalk(), Laplacian(), Eigenvalues(), Eigenpairs(), HeatKernel(), Tabular()],
     ids=lambda e: e.name,
 )
-@settings(max_examples=12, deadline=None)
+@examples(12)
 @given(structure=structures())
 def test_units_have_what_their_node_has(encoding: Encoding, structure: Structure) -> None:
     units = attempt(lambda: encoding.one(structure))
@@ -182,7 +183,7 @@ def test_units_have_what_their_node_has(encoding: Encoding, structure: Structure
 @pytest.mark.parametrize(
     "encoding", [Distance(), UndirectedDistance(), Adjacency(), SPRRelative()], ids=lambda e: e.name
 )
-@settings(max_examples=12, deadline=None)
+@examples(12)
 @given(structure=structures())
 def test_pairs_of_units_have_what_their_nodes_have(encoding: Encoding, structure: Structure) -> None:
     encoded = attempt(lambda: encoding.one(structure))
@@ -195,7 +196,7 @@ def test_pairs_of_units_have_what_their_nodes_have(encoding: Encoding, structure
             assert units[i, j] == (WITHIN + j - i if inside else nodes[mine, other])
 
 
-@settings(max_examples=12, deadline=None)
+@examples(12)
 @given(tokens=paths(most=20, units=False))
 def test_on_a_path_structure_is_sequence(tokens: Structure) -> None:
     np.testing.assert_array_equal(Distance().one(tokens).pairs(), Offset().one(tokens).pairs())
@@ -239,7 +240,7 @@ def _without_units(structure: Structure) -> Structure:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=8, deadline=None)
+@examples(8)
 @given(drawn=st.lists(structures(), min_size=1, max_size=5))
 def test_a_batch_is_what_it_was_made_from(name: str, drawn: list[Structure]) -> None:
     """The padded values are those of each structure, from a column as from what was encoded one by one."""

@@ -8,12 +8,13 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from structpe.encodings import Motifs, RandomWalk
 from structpe.errors import EncodingError
 from structpe.structure import Structure, path
+from tests.examples import examples
 from tests.strategies import structures
 
 LISTED: dict[Any, list[tuple[int, int]]] = {
@@ -43,7 +44,7 @@ def tried(edges: list[tuple[int, int]], structure: Structure, weigh: bool) -> li
 
 
 @pytest.mark.parametrize("by_degree", [False, True])
-@settings(max_examples=10, deadline=None)
+@examples(10)
 @given(drawn=st.lists(structures(5), min_size=1, max_size=3))
 def test_all_maps_are_tried(by_degree: bool, drawn: list[Structure]) -> None:
     """With loops, parallel edges and units, too."""

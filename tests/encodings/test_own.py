@@ -117,6 +117,21 @@ def test_a_sparse_one_lists_pairs() -> None:
         structpe.encode([GRAPH], [own(2, lambda u: Encoded.of_pairs(square(u)), sparse=True)])
 
 
+@pytest.mark.parametrize(("nodes", "units"), [(20_001, 20_001), (20_001, 2), (1, 20_001)])
+def test_all_pairs_of_a_large_structure_are_refused_before_they_fill_the_memory(nodes: int, units: int) -> None:
+    def never(u: int) -> Encoded:
+        raise AssertionError("one is not called")
+
+    large = Structure(("",) * nodes, np.empty((0, 2), int), units=("",) * units, owner=np.zeros(units, int))
+    mine = own(2, never)
+    for encode in (mine.one, lambda each: mine.many([each]), lambda each: structpe.encode([each], [mine])):
+        with pytest.raises(EncodingError, match=r"for 20001 nodes 3 GiB of doubles; 20000 nodes at most. Encode parts"):
+            encode(large)
+    linear = type("Linear", (type(mine),), {"quadratic": lambda self, structure: False})()
+    with pytest.raises(AssertionError, match="one is not called"):
+        linear.one(large)
+
+
 def test_other_errors_are_unchanged() -> None:
     with pytest.raises(ZeroDivisionError):
         structpe.encode([GRAPH], [own(1, lambda u: 1 / 0)])

@@ -3,12 +3,13 @@ from __future__ import annotations
 import networkx
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from structpe.encodings import RandomWalk
 from structpe.errors import EncodingError
 from structpe.structure import Structure
+from tests.examples import examples
 from tests.golden import golden
 from tests.strategies import structures
 
@@ -26,7 +27,7 @@ def literal(structure: Structure, steps: int) -> np.ndarray:
     return np.stack([np.diag(np.linalg.matrix_power(walk, step)) for step in range(1, steps + 1)], axis=1)
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(structure=structures(units=False), steps=st.integers(1, 9))
 def test_it_is_the_diagonal_of_powers(structure: Structure, steps: int) -> None:
     encoded = RandomWalk(steps).one(structure).values

@@ -8,7 +8,7 @@ from itertools import pairwise
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from structpe.encodings import Degree, Intimacy, RootDistance, WalkKernel, WeisfeilerLehman
@@ -16,6 +16,7 @@ from structpe.encodings.columns import significant
 from structpe.encodings.walks import kernel_of
 from structpe.errors import EncodingError
 from structpe.structure import Structure, path
+from tests.examples import examples
 from tests.golden import golden
 from tests.strategies import structures, undirected
 
@@ -51,7 +52,7 @@ def test_one_round_is_the_degree_and_its_number_that_of_its_md5_sum() -> None:
     assert WeisfeilerLehman().fit([star]).one(star).values.tolist() == expected
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(graph=undirected(units=False))
 def test_until_stable_it_tells_apart_what_colour_refinement_does(graph: Structure) -> None:
     """Against refinement of partitions, without hashes: same classes."""
@@ -79,7 +80,7 @@ def literal_colours(graph: Structure, rounds: int) -> list[str]:
     return colours
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.lists(structures(), min_size=1, max_size=4), st.integers(1, 4))
 def test_colours_are_those_of_the_definition(graphs: list[Structure], rounds: int) -> None:
     colours = [literal_colours(graph, rounds) for graph in graphs]
@@ -89,7 +90,7 @@ def test_colours_are_those_of_the_definition(graphs: list[Structure], rounds: in
         assert found.values.tolist() == [1 + encoding.roles.index(mine[node]) for node in graph.unit_owner]
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.lists(structures(), min_size=1, max_size=4))
 def test_as_many_rounds_as_any_structure_needs(graphs: list[Structure]) -> None:
     def needed(graph: Structure) -> int:

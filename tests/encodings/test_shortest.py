@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.sparse import coo_array
@@ -21,6 +21,7 @@ from structpe.errors import EncodingError
 from structpe.positions.batch import encode
 from structpe.structure import Structure, path
 from structpe.terms import Toeplitz
+from tests.examples import examples
 from tests.strategies import structures
 
 LISTS = st.lists(structures(), max_size=6)
@@ -82,7 +83,7 @@ def star(size: int, out: bool = True) -> Structure:
     return Structure(("",) * size, ends if out else ends[:, ::-1])
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(drawn=LISTS)
 def test_lengths_of_small_graphs(drawn: list[Structure]) -> None:
     check(drawn)
@@ -167,7 +168,7 @@ def expected(encoding: Encoding, structure: Structure) -> NDArray[np.int64]:
 
 
 @pytest.mark.parametrize("encoding", BOTH, ids=repr)
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(drawn=LISTS)
 def test_a_column_says_what_equation_31_says(encoding: Encoding, drawn: list[Structure]) -> None:
     quick = encoding.many(drawn)

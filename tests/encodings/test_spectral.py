@@ -8,7 +8,7 @@ import networkx
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from structpe.encodings import (
@@ -26,6 +26,7 @@ from structpe.encodings import (
 from structpe.encodings.tabular import _counts
 from structpe.errors import EncodingError
 from structpe.structure import Structure, path
+from tests.examples import examples
 from tests.golden import golden
 from tests.strategies import relabelled, structures
 
@@ -57,7 +58,7 @@ def normalised(structure: Structure) -> np.ndarray:
 
 
 @pytest.mark.parametrize("laplacian", [normalised, plain])
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(structure=structures(units=False), k=st.integers(1, 12), skip=st.integers(0, 2), whole=st.booleans())
 def test_eigenpairs_are_the_lowest_and_numbered_by_eigenspace(
     laplacian: object, structure: Structure, k: int, skip: int, whole: bool
@@ -78,7 +79,7 @@ def test_eigenpairs_are_the_lowest_and_numbered_by_eigenspace(
     assert (numbers[:, :m] == groups).all()
 
 
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(structure=structures())
 def test_both_halves_are_those_of_the_single_encodings(structure: Structure) -> None:
     pairs = Eigenpairs(5).one(structure).values
@@ -148,7 +149,7 @@ def test_impossible_eigenpairs_are_refused(options: dict[str, int]) -> None:
 # --- heat and potentials ---
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(structure=structures(units=False))
 def test_heat_kernels_are_diagonals_of_the_exponential_less_the_limit(structure: Structure) -> None:
     graph = networkx.Graph(structure.edges.tolist())
@@ -168,7 +169,7 @@ def test_impossible_times_are_refused(times: tuple[float, ...]) -> None:
         HeatKernel(times)
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(structure=structures(units=False))
 def test_potentials_are_as_coded(structure: Structure) -> None:
     laplacian = torch.from_numpy(plain(structure))
@@ -187,7 +188,7 @@ def test_potentials_are_as_coded(structure: Structure) -> None:
     np.testing.assert_allclose(encoded, torch.stack(expected, 1).numpy(), atol=1e-5)
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(structure=structures(units=False))
 def test_resistance_is_that_of_the_network_of_wires(structure: Structure) -> None:
     """One ampere in at i and out at j: the voltage between them."""
@@ -215,7 +216,7 @@ def test_resistances_of_a_square() -> None:
 # --- magnetic ---
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(structure=structures(units=False), whole=st.booleans(), q=st.sampled_from([0.0, 0.1, 0.25]))
 def test_magnetic_eigenpairs_are_those_of_the_hermitian_matrix(structure: Structure, whole: bool, q: float) -> None:
     n, leads = structure.size, structure.adjacency() > 0

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from structpe.encodings import (
     ENCODINGS,
@@ -26,9 +26,10 @@ from structpe.encodings import (
     SiblingDistance,
     UndirectedDistance,
 )
+from structpe.encodings.base import as_encoding
 from structpe.errors import EncodingError
-from structpe.positions.build import build_encoding
 from structpe.structure import Structure, path
+from tests.examples import examples
 from tests.strategies import structures, trees
 
 # r(a(c, d(g, h), e), b)
@@ -55,7 +56,7 @@ def test_one_tree_by_hand() -> None:
     assert SiblingDistance().one(TREE).pairs()[7].tolist() == [NONE, -1, *[NONE] * 5, 0]
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(tree=trees(units=False))
 def test_ancestors_are_on_the_way_up(tree: Structure) -> None:
     pairs = AncestorDistance().one(tree).pairs()
@@ -66,7 +67,7 @@ def test_ancestors_are_on_the_way_up(tree: Structure) -> None:
             assert pairs[i, j] == expected
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(tree=trees(units=False))
 def test_siblings_are_counted_in_reading_order(tree: Structure) -> None:
     pairs = SiblingDistance().one(tree).pairs()
@@ -104,7 +105,7 @@ def test_on_a_path_ancestors_are_those_before() -> None:
 # --- page rank ---
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(structure=structures())
 def test_page_rank_is_where_a_restarting_walk_is(structure: Structure) -> None:
     """Its series: a walk of k steps, then a restart, c (1 - c)^k."""
@@ -247,8 +248,8 @@ def test_units_of_one_node_count_their_places() -> None:
 def test_plain_data_describes_what_is_binned() -> None:
     encoding = Binned(AncestorDistance(max_distance=3), bins=8)
     data = json.loads(json.dumps({"name": encoding.name, **encoding.options()}))
-    assert build_encoding(data) == encoding == ENCODINGS["binned"](**encoding.options())
-    assert hash(build_encoding(data)) == hash(encoding)
+    assert as_encoding(data) == encoding == ENCODINGS["binned"](**encoding.options())
+    assert hash(as_encoding(data)) == hash(encoding)
     assert Binned() == Binned(UndirectedDistance())
 
 

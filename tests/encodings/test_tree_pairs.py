@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -30,6 +30,7 @@ from structpe.encodings.graphs import Graphs, concatenated_once
 from structpe.encodings.tree_pairs import Rooted
 from structpe.errors import EncodingError
 from structpe.structure import Structure
+from tests.examples import examples
 from tests.strategies import structures, trees
 
 SHAPES = ("drawn", "path", "star", "bush")
@@ -107,7 +108,7 @@ def check(drawn: Sequence[Structure]) -> None:
         np.testing.assert_array_equal(depths.values, [len(way) - 1 for way in ways_up(tree)])
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(drawn=st.lists(trees(units=False), max_size=6))
 def test_pairs_of_small_trees(drawn: list[Structure]) -> None:
     check(drawn)
@@ -132,14 +133,14 @@ def test_depths_beyond_eight_bits() -> None:
 
 
 @pytest.mark.parametrize("encoding", OF_TREES, ids=repr)
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(drawn=st.lists(trees(), min_size=1, max_size=5))
 def test_both_ways_agree(encoding: Encoding, drawn: list[Structure]) -> None:
     for tree, each in zip(drawn, both(encoding, drawn), strict=True):
         assert each.count == tree.unit_count
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(drawn=st.lists(structures(units=False), min_size=1, max_size=6))
 def test_which_graphs_are_trees(drawn: list[Structure]) -> None:
     for made in (Graphs.of(drawn).rooted, _plain(drawn)):
@@ -181,7 +182,7 @@ def test_the_first_that_is_no_tree_is_named(encoding: Encoding, structure: Struc
         encoding.many(listed)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(drawn=st.lists(structures(), min_size=1, max_size=6))
 def test_steps_from_the_root_of_any_graph(drawn: list[Structure]) -> None:
     """Trees, trees with another root, and graphs in pieces."""

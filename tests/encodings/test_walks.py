@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import structpe
@@ -20,6 +20,7 @@ from structpe.encodings import (
 )
 from structpe.encodings.compiled import slow
 from structpe.structure import Structure, path
+from tests.examples import examples
 from tests.strategies import structures
 
 OWN = [RRWP(5), PersonalizedPageRank(), Resistance(), WalkKernel(walks=5)]
@@ -38,7 +39,7 @@ def literal(structure: Structure, steps: int) -> np.ndarray:
     return powers[owner[:, None], owner]
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(drawn=st.lists(structures(), max_size=6), steps=st.integers(1, 7))
 def test_powers_are_those_of_the_dense_matrix_with_and_without_numba(drawn: list[Structure], steps: int) -> None:
     quick = RRWP(steps).many(drawn)
@@ -52,14 +53,14 @@ def test_powers_are_those_of_the_dense_matrix_with_and_without_numba(drawn: list
         np.testing.assert_array_equal(mine.index, other.index)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(drawn=st.lists(structures(), max_size=6), steps=st.integers(1, 9), undirected=st.booleans())
 def test_returns_are_the_same_with_and_without_numba(drawn: list[Structure], steps: int, undirected: bool) -> None:
     quick = RandomWalk(steps, undirected).many(drawn)
     with slow():
         column = RandomWalk(steps, undirected).many(drawn)
     assert quick.values.dtype == column.values.dtype == np.float32
-    np.testing.assert_allclose(quick.values, column.values, atol=1e-6)
+    np.testing.assert_array_equal(quick.values, column.values)
 
 
 def test_large_and_small_graphs_stand_in_one_column() -> None:
@@ -96,7 +97,7 @@ def test_pairs_without_a_value_share_one_row(encoding: Encoding) -> None:
 
 
 @pytest.mark.parametrize("encoding", OWN, ids=lambda each: each.name)
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(drawn=st.lists(structures(), min_size=1, max_size=4))
 def test_a_batch_has_what_its_structures_have(encoding: Encoding, drawn: list[Structure]) -> None:
     """Also if they come from several columns, as from a store."""

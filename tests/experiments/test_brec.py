@@ -170,6 +170,7 @@ def test_pairs_are_judged_once_and_a_line_that_was_cut_off_again(tmp_path):
     assert "| rwse | 1 of 1 | - | - | - | 1 of 1 | - | - | 2 of 2 | 2 | 0 |" in brec.table(tmp_path)
 
 
+@pytest.mark.slow
 def test_resistance_tells_apart_what_messages_do_not(tmp_path):
     brec = script("pages.py").script("benchmarks/brec.py")
     for position in ("none", "resistance"):

@@ -47,7 +47,6 @@ SMALL: dict[str, list[str]] = {
     "speed/widths.py": ["--device", "cpu", "--structures", "4", "--rounds", "1"],
 }
 """The words of each command that is run here."""
-QUICK = ("pages.py",)
 
 
 def commands() -> set[str]:
@@ -89,14 +88,9 @@ def given(tmp_path: Path) -> dict[str, str]:
     return {name: str(tmp_path / path) for name, path in folders.items()}
 
 
-@pytest.mark.parametrize("script", QUICK)
-def test_a_quick_command(script: str, given: dict[str, str], tmp_path: Path) -> None:
-    run(script, [given.get(word, word) for word in SMALL[script]], tmp_path)
-
-
 @pytest.mark.slow
 @pytest.mark.timeout(1300)
-@pytest.mark.parametrize("script", [script for script in SMALL if script not in QUICK])
+@pytest.mark.parametrize("script", SMALL)
 def test_a_command_with_the_smallest_sizes(script: str, given: dict[str, str], tmp_path: Path) -> None:
     run(script, [given.get(word, word) for word in SMALL[script]], tmp_path)
 

@@ -145,6 +145,7 @@ def test_a_study_that_is_kept_for_the_first_time(tables: ModuleType, tmp_path: P
         assert (results / file).read_bytes() == (STUDIES / "results" / "esol" / file).read_bytes()
 
 
+@pytest.mark.slow
 def test_a_row_is_measured(tables: ModuleType, tmp_path: Path) -> None:
     del tables  # which puts the folder of the scripts where imports look
     measured = script("benchmarks/costs_row.py").measured

@@ -99,6 +99,7 @@ def test_a_set_that_is_not_there_is_left_out_and_said_to_be(tmp_path: Path, caps
     assert f"sr25 is left out: {tmp_path / 'gnn-matlang' / 'sr251256.g6'} is not there" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_graphs_of_the_files() -> None:
     if not DATA.is_dir():
         pytest.skip("needs ../shared/data: expressivity")

@@ -66,6 +66,7 @@ def test_a_kernel_that_differs_or_fails_is_told(
     assert {each["way"] for each in ways if each["part"] == "time"} == {"none", "tiled", "embedding"}
 
 
+@pytest.mark.slow
 def test_after_the_minutes_nothing_is_started(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -52,6 +52,7 @@ def test_what_is_done_is_not_done_again_and_what_failed_is(tmp_path: Path) -> No
     assert {name: each["state"] for name, each in GPU.done(tmp_path / "out").items()} == {"good": "done", "bad": "done"}
 
 
+@pytest.mark.slow
 def test_when_the_time_is_over_a_job_is_told_to_end_and_goes_on_later(tmp_path: Path) -> None:
     code = WAITS + f"from pathlib import Path; p = Path({str(tmp_path)!r}) / 'again'\n"
     code += "p.exists() or (p.touch(), time.sleep(60))"
@@ -66,6 +67,7 @@ def test_when_the_time_is_over_a_job_is_told_to_end_and_goes_on_later(tmp_path: 
     assert [how.split(",")[0] for how in told.values()] == ["done", "done"]
 
 
+@pytest.mark.slow
 def test_a_job_that_does_not_hear_is_killed(tmp_path: Path) -> None:
     deaf = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(60)"
     told = GPU.work([job("deaf", deaf)], tmp_path, time.monotonic() + 1.0, grace=0.2)
@@ -89,7 +91,7 @@ def test_studies_are_whole(name: str) -> None:
     """Each run has a configuration, of three seeds at least, and nothing in it wins over --quick."""
     study = load_study(ROOT / "experiments" / "benchmarks" / f"{name}.yaml")
     assert len(study.seeds) >= 3
-    assert {study.run(key).training.accelerator for key in list(study.keys())} <= {"gpu", "auto"}
+    assert {study.run(key).training.hardware.accelerator for key in list(study.keys())} <= {"gpu", "auto"}
     assert not any("training" in part for part in (*study.data.values(), *study.models.values()))
 
 

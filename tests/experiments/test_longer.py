@@ -40,6 +40,7 @@ def test_a_model_that_has_not_learned_the_task_is_ranked_with_nobody() -> None:
     assert [line.split("|")[-3].strip() for line in lines[:2]] == ["-", "3.0"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not CORPORA.exists(), reason=f"no corpora in {CORPORA}")
 def test_without_the_end_only_actions_count() -> None:
     task = LONGER.ScanLength(CORPORA)

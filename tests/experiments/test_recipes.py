@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from structpe.tasks.runs.text import _shapes
 from structpe.tasks.training.optimiser import check_optimiser
 from tests.experiments.script import script
 from tests.modules import ROOT
+from tests.representatives import only
 
 EXPERIMENTS = ROOT / "experiments"
 STUDIES = sorted((EXPERIMENTS / "benchmarks").glob("*.yaml"))
@@ -36,8 +38,10 @@ WANTED |= {"questions-tuned", "zinc-deep", "molhiv", "cora", "cora-attention", "
 WANTED |= {"peptides-gpu", "peptides-tuned", "zinc-gpu", "zinc-tuned", "molhiv-gpu", "molhiv-tuned"}
 
 
+@pytest.mark.parametrize("layers", only((1, 99), 1))
 @pytest.mark.parametrize("file", STUDIES, ids=lambda file: file.stem)
-def test_every_row_of_a_study_can_be_built(file: Path) -> None:
+def test_every_row_of_a_study_can_be_built(file: Path, layers: int) -> None:
+    """At most so many layers, as further ones are like the first."""
     study = load_study(file)
     keys = study.keys()
     assert file.stem in study.out
@@ -45,8 +49,9 @@ def test_every_row_of_a_study_can_be_built(file: Path) -> None:
         config = study.run(key)
         if config.model.message_passing is not None:
             chosen(config.model.message_passing).make(8)  # with values, as classes of PyG are then tried out
+        shape = replace(config.model, layers=min(config.model.layers, layers))
         with torch.device("meta"):
-            model = GraphModel(config.model, build(config.position, config.model.dims), None, None, 2)
+            model = GraphModel(shape, build(config.position, shape.dims), None, None, 2)
         assert sum(each.numel() for each in model.parameters()) > 0
 
 
@@ -54,22 +59,25 @@ def test_there_is_a_recipe_for_each_study() -> None:
     assert {file.stem for file in STUDIES} >= WANTED
 
 
+@pytest.mark.parametrize("layers", only((1, 99), 1))
 @pytest.mark.parametrize(("corpus", "base"), TEXTS)
-def test_every_row_of_texts_has_a_configuration(corpus: str, base: str) -> None:
+def test_every_row_of_texts_has_a_configuration(corpus: str, base: str, layers: int) -> None:
     texts = script("graph_to_text/run.py")
+    whole = yaml.safe_load((EXPERIMENTS / "graph_to_text" / corpus / f"{base}.yaml").read_text(encoding="utf-8"))
     for model in texts.MODELS:
         changed = texts.overrides(corpus, base, model, 1, Path("corpora"), Path("out"))
         config = load_config(EXPERIMENTS / "graph_to_text" / corpus / f"{base}.yaml", changed)
-        assert config.training.metric == "bleu"
+        assert config.training.validation.metric == "bleu"
         train = [config.data.train] if isinstance(config.data.train, str) else config.data.train
         assert all(file.startswith("corpora") for file in train)
         assert not {config.data.dev, config.data.test} & set(train)
-        check_optimiser(config.training)
-        whole = yaml.safe_load((EXPERIMENTS / "graph_to_text" / corpus / f"{base}.yaml").read_text(encoding="utf-8"))
+        check_optimiser(config.training.optimiser)
         assert config.model.width == whole["model"]["width"]
+        fewest = {f"{side}_layers": min(getattr(config.model, f"{side}_layers"), layers) for side in SIDES}
+        shape = replace(config.model, **fewest)
         with torch.device("meta"):
-            sides = [build(getattr(config, f"{side}_position"), config.model.dims(side)) for side in SIDES]
-            assert sum(each.numel() for each in EncoderDecoder(config.model, 300, *sides).parameters()) > 0
+            sides = [build(getattr(config, f"{side}_position"), shape.dims(side)) for side in SIDES]
+            assert sum(each.numel() for each in EncoderDecoder(shape, 300, *sides).parameters()) > 0
 
 
 @pytest.mark.parametrize("kind", ["", "-small"])
@@ -97,7 +105,7 @@ def test_a_run_that_starts_from_another_trains_that_one_first(tmp_path: Path) ->
         for path in [paths] if isinstance(paths, str) else paths:
             (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
             (tmp_path / path).write_text("\n\n".join(graphs) + "\n", encoding="utf-8")
-    small = ["training.steps=3", "training.validate_every=3", "training.batch_size=4", "model.width=16"]
+    small = ["training.steps=3", "training.validation.every=3", "training.batch_size=4", "model.width=16"]
     small += ["prepare.vocabulary=300", "dev_texts=2", "search.longest=4"]
     given = Namespace(data=tmp_path, out=tmp_path / "runs", results=tmp_path / "results", set=small)
     texts.SEARCH["little_prince"] = SearchConfig(beam=1, longest=4)

@@ -26,6 +26,7 @@ from structpe.data.batch import Batch, Example, collate
 from structpe.data.features import Categories
 from structpe.nn import convolutions
 from structpe.nn.graph_model import GraphModel, GraphModelConfig
+from structpe.nn.layer import AttentionConfig
 from structpe.nn.seq2seq import EncoderDecoder, TransformerConfig
 from structpe.positions import PositionModel, Positions, build
 from structpe.structure import Structure
@@ -36,8 +37,8 @@ DISTANCE = {"name": "t5", "encoding": "undirected-distance"}
 
 def graph_model(position: Any, **options: Any) -> tuple[GraphModel, PositionModel, Callable[[Batch], Tensor]]:
     """A model of graphs, and its loss."""
-    heads = {"heads": 2} if options.get("attention", True) else {}
-    config = GraphModelConfig(16, 1, feedforward=16, **heads, **options)
+    small: dict[str, Any] = {"width": 16, "layers": 1, "heads": 2, "feedforward": 16}
+    config = GraphModelConfig(**small | options)
     net = GraphModel(config, build(position, config.dims), Categories((20,)), None, 1).double()
     return net, net.position, lambda batch: (net(batch) - batch.target).abs().mean()
 
@@ -55,9 +56,9 @@ convolutions.CHUNK = 8  # messages whose products an eager step computes at a ti
 
 MODELS: dict[str, Callable[[], tuple[nn.Module, PositionModel, Callable[[Batch], Tensor]]]] = {
     "hybrid": partial(graph_model, ["rwse", DISTANCE], norm="batch"),
-    "messages": partial(graph_model, [], message_passing="gcn", attention=False),
-    "attention along edges": partial(graph_model, [], message_passing="gat", attention=False),
-    "linear attention": partial(graph_model, [], feature_map="elu"),
+    "messages": partial(graph_model, [], message_passing="gcn", attention=None),
+    "attention along edges": partial(graph_model, [], message_passing="gat", attention=None),
+    "linear attention": partial(graph_model, [], heads=2, attention=AttentionConfig(feature_map="elu")),
     "states of pairs": partial(graph_model, "grit"),
     "texts": text_model,
 }

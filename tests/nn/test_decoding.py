@@ -6,24 +6,27 @@ from collections.abc import Callable, Sequence
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from structpe.data.batch import Batch, EdgeTypes
 from structpe.nn import steps as steps_module
 from structpe.nn.language_model import LanguageModel
-from structpe.nn.layer import KVCache, StackConfig, changed
+from structpe.nn.layer import AttentionConfig, KVCache, StackConfig, changed
 from structpe.nn.seq2seq import EncoderDecoder, TransformerConfig
 from structpe.nn.steps import StepLayer
 from structpe.positions import Dims, PositionModel, build
 from structpe.structure import path
+from tests.examples import examples
 from tests.positions.cases import CAUSAL, DIMS, made, of_two_layers
 from tests.representatives import few
 
 pytestmark = pytest.mark.usefixtures("coarse_paths")
 
 VOCABULARY = 7
+LINEAR = AttentionConfig(feature_map="elu")
+DENSE = AttentionConfig(kernel="dense")
 
 
 def language_model(position: PositionModel, **options: object) -> LanguageModel:
@@ -54,7 +57,7 @@ def test_units_one_by_one_are_the_whole_text(name: str) -> None:
     net, units = language_model(of_two_layers(name)), text(2, length)
     with torch.no_grad():
         whole = in_parts(net, units, [length])
-        steps = in_parts(net, units, [1] * length)
+        steps = in_parts(net, units, [1, 1, length - 8, *[1] * 6])
         without = net(units)[0]
     torch.testing.assert_close(steps, whole, rtol=0, atol=1e-6)  # log-probabilities are float32
     torch.testing.assert_close(without, whole, rtol=0, atol=1e-6)
@@ -64,11 +67,11 @@ def test_units_one_by_one_are_the_whole_text(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"activation": "gelu"}, {"norm_first": False}, {"feature_map": "elu"}, {"kernel": "dense"}], ids=str
+    "options", [{}, {"activation": "gelu"}, {"norm_first": False}, {"attention": LINEAR}, {"attention": DENSE}], ids=str
 )
 @pytest.mark.parametrize("parts", [[4, 1, 1, 3, 1], [1, 1, 7, 1], [9, 1]], ids=str)
 def test_parts_of_any_length_are_the_whole_text(options: dict[str, object], parts: list[int]) -> None:
-    name = "sinusoidal" if "feature_map" in options else "t5"
+    name = "sinusoidal" if options.get("attention") is LINEAR else "t5"
     net, units = language_model(made(name), **options), text(3, 10)
     with torch.no_grad():
         torch.testing.assert_close(in_parts(net, units, parts), in_parts(net, units, [10]), rtol=0, atol=1e-6)
@@ -157,7 +160,7 @@ def layers_of(net: LanguageModel) -> list[type]:
 
 def test_only_a_known_layer_is_asked_in_short() -> None:
     assert layers_of(language_model(made("t5"))) == [StepLayer] * DIMS.layers
-    for options in ({"norm_first": False}, {"feature_map": "elu"}):
+    for options in ({"norm_first": False}, {"attention": LINEAR}):
         assert StepLayer not in layers_of(language_model(made("nope"), **options))
 
 
@@ -209,7 +212,7 @@ def replaced(seed: int) -> Step:
 STEPS = st.one_of(st.integers(1, 40).map(appended), st.integers(0, 99).map(selected), st.integers(0, 99).map(replaced))
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(steps=st.lists(STEPS, max_size=8), gradients=st.booleans())
 def test_a_cache_holds_what_was_appended_and_chosen(steps: list[Step], gradients: bool) -> None:
     cache, kept = KVCache(), torch.zeros(3, 2, 0, 3)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ from structpe.data.features import Categories, Numbers
 from structpe.errors import ConfigError
 from structpe.nn.convolutions import CONVOLUTIONS
 from structpe.nn.graph_model import GraphModel, GraphModelConfig
-from structpe.nn.layer import Context, Layer, StackConfig
+from structpe.nn.layer import AttentionConfig, Context, Layer, StackConfig
 from structpe.positions import Site, build
 from structpe.structure import Structure
 from tests.representatives import only
@@ -172,7 +172,7 @@ def test_the_hybrid_layer_has_an_activation_unless_its_convolution_has_one(
 
 
 def test_without_attention_the_activation_follows_the_norm() -> None:
-    net = model([], attention=False, message_passing="gine", feedforward=0, norm="layer")
+    net = model([], attention=None, message_passing="gine", feedforward=0, norm="layer")
     layer, batch = net.stack.layers[0], batch_of(net, GRAPHS)
     x, edges = torch.randn(len(batch.graph), WIDTH), torch.randn(len(batch.adjacency.source), WIDTH)
     found, _ = layer(x, edges, Context.of(net.position, batch), Site(0, False))
@@ -183,7 +183,7 @@ def test_without_attention_the_activation_follows_the_norm() -> None:
 @pytest.mark.parametrize("convolution", CONVOLUTIONS)
 def test_layers_that_are_one_linear_map_are_refused(convolution: str) -> None:
     """Those are refused, and no others, that keep sums: f(x) + f(z) = f(x + z) + f(0)."""
-    options = {"attention": False, "message_passing": convolution, "message_activation": "none", "feedforward": 0}
+    options = {"attention": None, "message_passing": convolution, "message_activation": "none", "feedforward": 0}
     options |= {"norm": "none"}
     batch = batch_of(model([]), GRAPHS)
     x, z = torch.randn(2, len(batch.graph), WIDTH, dtype=torch.float64)
@@ -196,7 +196,8 @@ def test_layers_that_are_one_linear_map_are_refused(convolution: str) -> None:
         return
     with pytest.raises(ConfigError, match=f"layers of {convolution} .* are one linear map; set message_activation to"):
         replace(CONFIG, **options)
-    for more in ({"feedforward": 8}, {"attention": True}, {"message_activation": "auto"}, {"virtual_node": True}):
+    attention = {"attention": AttentionConfig()}
+    for more in ({"feedforward": 8}, attention, {"message_activation": "auto"}, {"virtual_node": True}):
         assert replace(CONFIG, **options | more).layers == 2
     with pytest.raises(ConfigError, match="are one linear map"):
         replace(CONFIG, **options | {"virtual_node": True, "layers": 1})  # nothing follows its rectifier
@@ -207,7 +208,7 @@ def test_layers_that_are_one_linear_map_are_refused(convolution: str) -> None:
 
 def test_a_gcn_with_gelus_and_without_norms_is_that_of_their_code() -> None:
     """x + gelu(gcn(x)) in each layer, and gelus in the head."""
-    options = {"attention": False, "message_passing": "gcn", "feedforward": 0, "norm": "none", "activation": "gelu"}
+    options = {"attention": None, "message_passing": "gcn", "feedforward": 0, "norm": "none", "activation": "gelu"}
     net = model([], head_layers=3, **options)
     batch = batch_of(net, GRAPHS)
     x = net.nodes(batch.x, len(batch.graph))
@@ -254,6 +255,7 @@ def test_every_map_of_the_head_has_dropout_in_training() -> None:
     ],
     ids=lambda options: ", ".join(options) or "as it is",
 )
+@torch.no_grad()
 def test_in_evaluation_a_batch_is_as_one_by_one(position: str, options: dict[str, Any]) -> None:
     net = model(POSITIONS[position], **options)
     together = answers(net, GRAPHS)
@@ -299,7 +301,7 @@ def test_small_graphs_at_once_and_large_ones_by_bucket_are_dense_attention(posit
     structures = [graph(size, seed) for seed, size in enumerate(sizes)]
     found, gradients = [], []
     for kernel in ("auto", "dense"):
-        net = model(POSITIONS[position], kernel=kernel).double()
+        net = model(POSITIONS[position], heads=HEADS, attention=AttentionConfig(kernel=kernel)).double()
         batch = batch_of(net, structures)
         found.append(net(batch))
         gradients.append(torch.autograd.grad(found[-1].square().sum(), [*net.stack.parameters()], allow_unused=True))
@@ -359,9 +361,9 @@ def test_of_counted_nodes_numbers_are_predicted() -> None:
     torch.testing.assert_close(out, net.head(net.hidden(batch)[batch.target_mask]))
 
 
-@pytest.mark.parametrize("attention", [True, False])
+@pytest.mark.parametrize("attention", [CONFIG.attention, None])
 @pytest.mark.parametrize("message_passing", ["gcn", "gine", "gatedgcn", "gat", "gatv2"])
-def test_every_parameter_learns(attention: bool, message_passing: str) -> None:
+def test_every_parameter_learns(attention: AttentionConfig | None, message_passing: str) -> None:
     net = model([], attention=attention, message_passing=message_passing, virtual_node=True).train()
     directed = [replace(structure, directed=True) for structure in GRAPHS]
     net(batch_of(net, directed)).square().sum().backward()
@@ -371,7 +373,7 @@ def test_every_parameter_learns(attention: bool, message_passing: str) -> None:
 
 
 def test_a_message_layer_is_what_its_formula_says() -> None:
-    net = model([], attention=False, message_passing="gcn", norm="layer", feedforward=0)
+    net = model([], attention=None, message_passing="gcn", norm="layer", feedforward=0)
     (layer, _), batch = net.stack.layers, batch_of(net, GRAPHS)
     x = torch.randn(len(batch.graph), WIDTH)
     passed, _ = layer.messages.convolution(x, None, batch.adjacency)
@@ -384,7 +386,7 @@ def test_a_message_layer_is_what_its_formula_says() -> None:
 
 
 def test_a_linear_residual_is_added_to_the_messages_before_the_norm() -> None:
-    net = model([], attention=False, message_passing="gcn", norm="layer", feedforward=0, residual="linear")
+    net = model([], attention=None, message_passing="gcn", norm="layer", feedforward=0, residual="linear")
     (layer, _), batch = net.stack.layers, batch_of(net, GRAPHS)
     x = torch.randn(len(batch.graph), WIDTH)
     passed, _ = layer.messages.convolution(x, None, batch.adjacency)
@@ -409,12 +411,12 @@ def test_a_linear_residual_is_added_to_the_messages_before_the_norm() -> None:
             "residual is false, and message_passing is null; .*: set message_passing, or residual to true",
         ),
         (
-            {"zero_init_attention": True, "attention": False},
-            "zero_init_attention is True, which has no effect, as attention is false; leave zero_init_attention",
+            {"norm_first": True, "attention": None},
+            "norm_first is True, which has no effect, as attention is null; leave norm_first out, or change that",
         ),
         ({"residual": "linaer"}, "residual is 'linaer'; it must be true, false or linear"),
         ({"norm": "bach"}, "norm is 'bach'; it must be one of batch, layer, none"),
-        ({"feature_map": "relu"}, "feature_map is 'relu'; it must be one of none, elu, random"),
+        ({"attention": True}, "attention is True; give an AttentionConfig, or None for no attention"),
         ({"activation": "tanh"}, "activation is 'tanh'; it must be one of relu, gelu"),
         ({"message_activation": "elu"}, "message_activation is 'elu'; it must be one of auto, relu, gelu, none"),
     ],
@@ -428,7 +430,7 @@ def test_residuals_and_activations_that_there_are_not(options: dict[str, Any], m
     ("name", "own", "spread"), [("gcn", "linear", 1.0), ("gat", "linear", 1.0), ("sage", "own", 3**-0.5)]
 )
 def test_the_linear_residual_begins_as_large_as_the_maps_of_the_convolution(name: str, own: str, spread: float) -> None:
-    config = StackConfig(width=128, attention=False, message_passing=name, residual="linear", feedforward=0)
+    config = StackConfig(width=128, attention=None, message_passing=name, residual="linear", feedforward=0)
     layer = Layer(config, build([], config.dims))
     for begun in (layer.skip, getattr(layer.messages.convolution, own)):
         assert begun.weight.std().item() == pytest.approx(spread * 128**-0.5, rel=0.03)
@@ -437,7 +439,9 @@ def test_the_linear_residual_begins_as_large_as_the_maps_of_the_convolution(name
 
 @pytest.mark.parametrize("zero", [False, True])
 def test_beside_attention_the_linear_residual_begins_as_large_as_its_maps(zero: bool) -> None:
-    config = StackConfig(width=128, message_passing="sage", residual="linear", feedforward=0, zero_init_attention=zero)
+    config = StackConfig(
+        width=128, message_passing="sage", residual="linear", feedforward=0, attention=AttentionConfig(zero_init=zero)
+    )
     layer = Layer(config, build([], config.dims))
     assert layer.skip.weight.std().item() == pytest.approx(layer.attention.query.weight.std().item(), rel=0.03)
 
@@ -477,17 +481,19 @@ def test_without_a_residual_of_its_own_attention_is_one_more_term_of_the_sum(con
 
 
 @pytest.mark.parametrize("feature_map", ["none", "elu"])
-def test_attention_may_begin_at_zero_and_learns_from_there(feature_map: str) -> None:
+def test_attention_may_begin_at_zero_and_learns_from_there(feature_map: Literal["none", "elu"]) -> None:
     def made(**options: Any) -> GraphModel:
         torch.manual_seed(0)
         config = replace(CONFIG, message_passing="gcn", norm="layer", feedforward=0, residual=False, **options)
         return GraphModel(config, build([], config.dims), *FEATURES, 2)
 
-    plain, net = (made(feature_map=feature_map, zero_init_attention=zero) for zero in (False, True))
+    plain, net = (
+        made(heads=HEADS, attention=AttentionConfig(0.0, "auto", feature_map, zero)) for zero in (False, True)
+    )
     drawn, zeroed = dict(plain.named_parameters()), dict(net.named_parameters())
     differing = [name for name in drawn if not torch.equal(drawn[name], zeroed[name])]
     assert differing == [f"stack.layers.{layer}.attention.out.weight" for layer in range(2)], "a seed draws the rest"
-    alone = made(attention=False)
+    alone = made(attention=None)
     alone.load_state_dict(net.state_dict(), strict=False)
     batch = batch_of(net, GRAPHS)
     torch.testing.assert_close(net(batch), alone(batch))
@@ -495,31 +501,45 @@ def test_attention_may_begin_at_zero_and_learns_from_there(feature_map: str) -> 
     assert all(layer.attention.out.weight.grad.any() for layer in net.stack.layers)
 
 
-@pytest.mark.parametrize("options", [{"zero_init_attention": True}, {"feature_map": "elu"}])
+@pytest.mark.parametrize("options", [{"zero_init": True}, {"feature_map": "elu"}])
 def test_an_attention_of_the_position_models_own_takes_none_of_these(options: dict[str, Any]) -> None:
     (name,) = options
-    with pytest.raises(ConfigError, match=f"{name} is .*, which has no effect, as .* own attention; leave {name}"):
-        model(POSITIONS["grit"], **options)
+    with pytest.raises(ConfigError, match=f"attention.{name} is .*, which has no effect, as .* own attention; leave"):
+        model(POSITIONS["grit"], heads=HEADS, attention=AttentionConfig(**options))
 
 
 def test_a_position_model_that_would_not_be_heard_is_refused() -> None:
     with pytest.raises(
         ConfigError, match="acts on attention only, and this model has none; choose one that acts on the input"
     ):
-        model(POSITIONS["t5"], attention=False)
-    model("rwse", attention=False)
+        model(POSITIONS["t5"], attention=None)
+    model("rwse", attention=None)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"width": 0}, "width is 0; it must be 1 or more"),
+        ({"heads": 0}, "heads is 0; it must be 1 or more"),
+        ({"heads": 2, "attention": None}, "heads is 2, which has no effect, as attention is null"),
         ({"feedforward": -1}, "feedforward is -1; give a width, or 0"),
         ({"dropout": 1.0}, "dropout is 1.0; it must be 0 or more and below 1"),
         ({"message_passing": "gnn"}, "gnn"),
-        ({"message_passing": None, "attention": False}, "needs attention, or message_passing, or both"),
+        ({"message_passing": None, "attention": None}, "needs attention, or message_passing, or both"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         GraphModelConfig(**options)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"dropout": 1.0}, "dropout is 1.0; it must be 0 or more and below 1"),
+        ({"feature_map": "relu"}, "feature_map is 'relu'; it must be one of none, elu, random"),
+    ],
+)
+def test_options_of_attention_that_make_no_sense_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=f"^attention.{message}$"):
+        AttentionConfig(**options)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import torch
@@ -35,9 +36,8 @@ PADDED = [
 
 
 def small(dims: Dims) -> StackConfig:
-    return StackConfig(
-        *(dims.width, dims.layers, dims.heads), message_passing=None, feedforward=32, norm="layer", norm_first=True
-    )
+    options: dict[str, Any] = {"message_passing": None, "feedforward": 32, "norm": "layer", "norm_first": True}
+    return StackConfig(dims.width, dims.layers, dims.heads, **options)
 
 
 def model(position: str | PositionModel) -> LanguageModel:

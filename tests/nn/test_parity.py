@@ -21,7 +21,7 @@ from structpe.data.batch import EdgeTypes, Example, collate, pad
 from structpe.data.features import Categories
 from structpe.nn.graph_model import GraphModel, GraphModelConfig
 from structpe.nn.language_model import LanguageModel
-from structpe.nn.layer import StackConfig
+from structpe.nn.layer import AttentionConfig, StackConfig
 from structpe.nn.seq2seq import EncoderDecoder, TransformerConfig
 from structpe.positions.build import build
 from tests.nn import parity
@@ -41,13 +41,14 @@ TEXTS: dict[str, tuple[Any, dict[str, Any]]] = {
     "gatv2": ([], {"message_passing": "gatv2", "encoder_layers": 1}),
     "own": ("grit", {}),
 }
+LINEAR = AttentionConfig(feature_map="elu")
 GRAPHS: dict[str, tuple[Any, dict[str, Any]]] = {
     "gps": ("rwse", {}),
     "t5": ("t5", {"norm": "layer", "norm_first": True, "message_passing": None}),
     "gatedgcn": ("shaw", {"message_passing": "gatedgcn", "virtual_node": True, "readout": "sum"}),
     "nodes": ([], {"message_passing": "gine", "readout": "node"}),
-    "messages": ([], {"attention": False, "message_passing": "gcn", "norm": "layer"}),
-    "linear": ("rwse", {"message_passing": "sage", "feature_map": "elu", "readout": "root", "norm": "none"}),
+    "messages": ([], {"attention": None, "message_passing": "gcn", "norm": "layer"}),
+    "linear": ("rwse", {"message_passing": "sage", "attention": LINEAR, "readout": "root", "norm": "none"}),
     "grit": ("grit", {"message_passing": None}),
 }
 
@@ -91,9 +92,9 @@ def test_models_of_text(case: str) -> None:
 @pytest.mark.parametrize("case", GRAPHS)
 def test_models_of_graphs(case: str) -> None:
     position, options = GRAPHS[case]
-    of_attention = {} if case == "messages" else {"heads": 2}
-    before = BEFORE if of_attention and options.get("message_passing", "gine") else {}
-    config = GraphModelConfig(**{"width": 8, "layers": 2, "feedforward": 12} | of_attention | before | options)
+    before = BEFORE if options.get("attention", True) and options.get("message_passing", "gine") else {}
+    small = {"width": 8, "layers": 2, "feedforward": 12} | ({"heads": 2} if options.get("attention", True) else {})
+    config = GraphModelConfig(**small | before | options)
     model = GraphModel(config, build(position, config.dims), Categories((4, 4)), Categories((3,)), 2)
     saved = Saved(f"graph/{case}", model)
     graphs = parity.graphs()

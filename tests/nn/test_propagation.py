@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from torch import Tensor
 
 from structpe.data.batch import CSRAdjacency, EdgeIndex
@@ -21,6 +21,7 @@ from structpe.nn.convolutions import (
     scatter,
 )
 from structpe.structure import Structure
+from tests.examples import examples
 from tests.strategies import structures
 
 LOOPS = Structure(("",) * 4, [[0, 0], [0, 1], [1, 0], [2, 0], [2, 0]])
@@ -47,7 +48,7 @@ def rows(*shape: int) -> Tensor:
     return torch.randn(*shape, dtype=torch.float64, requires_grad=True)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(structures(units=False), structures(units=False))
 def test_messages_are_the_edges_walked_both_ways_grouped_by_target(one: Structure, other: Structure) -> None:
     both = adjacency(one, other)
@@ -63,7 +64,7 @@ def test_messages_are_the_edges_walked_both_ways_grouped_by_target(one: Structur
     assert sorted(both.by_source.tolist()) == list(range(len(messages)))
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(structures(units=False))
 def test_sums_are_those_of_loops(structure: Structure) -> None:
     there = adjacency(structure)

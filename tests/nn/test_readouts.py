@@ -99,7 +99,7 @@ def test_which_readout_a_model_takes() -> None:
 
 
 def test_without_layers_a_model_of_pairs_scores_embeddings() -> None:
-    config = GraphModelConfig(WIDTH, 0, attention=False, message_passing=None, readout="distmult")
+    config = GraphModelConfig(WIDTH, 0, attention=None, message_passing=None, readout="distmult")
     model = GraphModel(config, build([], config.dims), Categories((4,)), None, RELATIONS, "pair").eval()
     assert {name for name, _ in model.named_parameters()} == {"nodes.table.weight", "readout.relations"}
     graph = Structure(("",) * 4, [[0, 1]], features={"x": np.arange(4)[:, None]})
@@ -109,8 +109,8 @@ def test_without_layers_a_model_of_pairs_scores_embeddings() -> None:
     with pytest.raises(ConfigError, match=r"head_dropout is 0\.9, .* no effect, as the readout 'distmult' has no head"):
         replace(config, head_dropout=0.9)
     with pytest.raises(ConfigError, match="needs attention, or message_passing, or both"):
-        GraphModelConfig(WIDTH, 1, 1, attention=False, message_passing=None)
+        GraphModelConfig(WIDTH, 1, attention=None, message_passing=None)
     with pytest.raises(ConfigError, match="layers is 0, so attention, message_passing and virtual_node have no effect"):
-        GraphModelConfig(WIDTH, 0, 1, attention=False)
+        GraphModelConfig(WIDTH, 0, attention=None)
     with pytest.raises(ConfigError, match="acts on attention only, and this model has none"):
         GraphModel(config, build("t5", config.dims), Categories((4,)), None, RELATIONS)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
+from functools import cache, partial
+from typing import Any
 
 import pytest
 import torch
@@ -19,10 +21,11 @@ from structpe.structure import path
 from tests.representatives import only
 
 FIRST, LAST, VOCABULARY = 0, 1, 5
+close = partial(torch.testing.assert_close, rtol=1e-6, atol=1e-6)
 CONFIG = TransformerConfig(width=8, heads=2, encoder_layers=1, decoder_layers=2, feedforward=16, dropout=0.0)
 
 
-@pytest.fixture(params=[(False, 5), (True, 5), (False, 6)], ids=["short", "copying", "long"])
+@pytest.fixture(scope="module", params=[(False, 5), (True, 5), (False, 6)], ids=["short", "copying", "long"])
 def model(request: pytest.FixtureRequest) -> EncoderDecoder:
     """Random; of the first two the best texts are short, or long where the penalty has it so, of the third long."""
     copying, seed = request.param
@@ -38,6 +41,11 @@ def made(copying: bool, seed: int) -> EncoderDecoder:
 
 def batch(*texts: list[int]) -> Batch:
     """Texts as sources, the shortest first, as a batch has them."""
+    return _batch(tuple(map(tuple, texts)))
+
+
+@cache
+def _batch(texts: tuple[tuple[int, ...], ...]) -> Batch:
     assert sorted(texts, key=len) == list(texts)
     encodings = MODELS["sinusoidal"](CONFIG.dims("encoder")).encodings
     made = Batch.of([path([""] * len(text)) for text in texts], encodings, EdgeTypes())
@@ -49,34 +57,34 @@ def found(model: EncoderDecoder, source: Batch, config: SearchConfig) -> list[li
         return search(model.step, model.start(source), FIRST, LAST, config)
 
 
-def next_units(model: EncoderDecoder, source: Batch, written: list[int]) -> Tensor:
-    """Log-probabilities after a text, computed from its beginning and without a cache."""
+def next_units(model: EncoderDecoder, source: list[int], *written: list[int]) -> Tensor:
+    """Log-probabilities after texts of one length, computed from their beginning and without a cache."""
     with torch.no_grad():
-        return model.step(torch.tensor([[FIRST, *written]]), model.start(source))[0]
+        many = model.start(batch(*[source] * len(written)))
+        return model.step(torch.tensor([[FIRST, *text] for text in written]), many)
 
 
-def best_of_all(model: EncoderDecoder, source: Batch, longest: int, penalty: float) -> list[int]:
+def best_of_all(model: EncoderDecoder, source: list[int], longest: int, penalty: float) -> list[int]:
     """The best text, by looking at every one there is."""
     scored = []
     for length in range(longest + 1):
         texts = list(itertools.product([u for u in range(VOCABULARY) if u != LAST], repeat=length))
         units = torch.tensor([[FIRST, *text, *[LAST] * (length < longest)] for text in texts])
         with torch.no_grad():
-            many = batch(*[source.x.tolist()] * len(texts))
-            rows = model.step(units[:, :-1], model.start(many))
+            rows = model.step(units[:, :-1], model.start(batch(*[source] * len(texts))))
         totals = rows.gather(-1, units[:, 1:, None]).sum(dim=(1, 2)) / ((4 + units.shape[1]) / 6) ** penalty
         scored += [(total, list(text)) for total, text in zip(totals.tolist(), texts, strict=True)]
     return max(scored)[1]
 
 
-def plain_beam_search(model: EncoderDecoder, source: Batch, config: SearchConfig) -> list[int]:
+def plain_beam_search(model: EncoderDecoder, source: list[int], config: SearchConfig) -> list[int]:
     """Beam search over lists, each text computed from its beginning."""
     open_, ended = [(0.0, list[int]())], list[tuple[float, list[int]]]()
     for length in range(1, config.longest + 1):
         penalty = ((5 + length) / 6) ** config.length_penalty
         longer = []
-        for total, text in open_:
-            following = next_units(model, source, text)[-1].tolist()
+        rows = next_units(model, source, *(text for _, text in open_))[:, -1].tolist()
+        for (total, text), following in zip(open_, rows, strict=True):
             longer += [(total + more, [*text, unit]) for unit, more in enumerate(following)]
         longer = sorted(longer, reverse=True)[: config.beam]
         ended += [(total / penalty, text[:-1]) for total, text in longer if text[-1] == LAST]
@@ -86,18 +94,18 @@ def plain_beam_search(model: EncoderDecoder, source: Batch, config: SearchConfig
     return max(ended + [(total / penalty, text) for total, text in open_])[1]
 
 
-@pytest.mark.parametrize("penalty", [0.0, 0.6, 3.0])
+@pytest.mark.parametrize("penalty", only([0.0, 0.6, 3.0], 0.0, 3.0))
 def test_a_beam_that_holds_everything_finds_the_best_of_all_texts(model: EncoderDecoder, penalty: float) -> None:
     longest = 3
     config = SearchConfig(beam=VOCABULARY**longest, length_penalty=penalty, longest=longest)
     sources = [[4], [2, 3], [3, 3, 2, 4]]
-    best = [best_of_all(model, batch(source), longest, penalty) for source in sources]
+    best = [best_of_all(model, source, longest, penalty) for source in sources]
     assert [found(model, batch(source), config)[0] for source in sources] == best
     assert found(model, batch(*sources), config) == best
 
 
 def test_the_length_penalty_makes_texts_longer() -> None:
-    lengths = [len(best_of_all(made(False, 5), batch([2, 3]), 3, penalty)) for penalty in (0.0, 0.6, 3.0)]
+    lengths = [len(best_of_all(made(False, 5), [2, 3], 3, penalty)) for penalty in (0.0, 0.6, 3.0)]
     assert lengths == [0, 1, 3]
 
 
@@ -106,7 +114,7 @@ def test_the_length_penalty_makes_texts_longer() -> None:
 def test_beams_go_on_from_their_own_beginnings(model: EncoderDecoder, beam: int, penalty: float) -> None:
     config = SearchConfig(beam=beam, length_penalty=penalty, longest=6)
     sources = [[4], [2, 3], [3, 3, 2, 4]]
-    expected = [plain_beam_search(model, batch(source), config) for source in sources]
+    expected = [plain_beam_search(model, source, config) for source in sources]
     assert found(model, batch(*sources), config) == expected
 
 
@@ -124,9 +132,11 @@ def test_at_each_step_every_beam_remembers_its_own_text(
         for (_, text), unit in zip(written, units[:, 0].tolist(), strict=True):
             text.append(unit)
         found = model.step(units, state)
-        for row, (source, text) in zip(found, written, strict=True):
-            expected = next_units(model, batch(source), text[1:])[-1]
-            torch.testing.assert_close(row[0], expected, rtol=1e-6, atol=1e-6)  # log-probabilities are float32
+        for source in sources:
+            rows = [row for row, (theirs, _) in enumerate(written) if theirs is source]
+            if rows:
+                expected = next_units(model, source, *(written[row][1][1:] for row in rows))[:, -1]
+                close(found[rows, 0], expected)  # log-probabilities are float32
         return found
 
     def follow(rows: list[int]) -> None:
@@ -159,18 +169,18 @@ def test_at_each_step_every_beam_remembers_its_own_text(
 def test_one_beam_is_greedy(model: EncoderDecoder) -> None:
     for source in ([2, 3], [4], [3, 3, 2, 4]):
         text: list[int] = []
-        while len(text) < 12 and (unit := int(next_units(model, batch(source), text)[-1].argmax())) != LAST:
+        while len(text) < 12 and (unit := int(next_units(model, source, text)[0, -1].argmax())) != LAST:
             text.append(unit)
         assert found(model, batch(source), SearchConfig(beam=1, longest=12)) == [text]
 
 
 def test_a_step_with_a_cache_is_the_last_row_of_the_full_computation(model: EncoderDecoder) -> None:
-    source, text = batch([2, 3, 4]), [4, 2, 2, 3, 4, 0]
-    whole = next_units(model, source, text)
+    source, text = [2, 3, 4], [4, 2, 2, 3, 4, 0]
+    (whole,) = next_units(model, source, text)
     with torch.no_grad():
-        state = model.start(source)
+        state = model.start(batch(source))
         steps = [model.step(torch.tensor([[unit]]), state)[0, 0] for unit in [FIRST, *text]]
-    torch.testing.assert_close(torch.stack(steps), whole, rtol=1e-6, atol=1e-6)  # log-probabilities are float32
+    close(torch.stack(steps), whole)  # log-probabilities are float32
 
 
 @pytest.mark.parametrize("beam", [1, 2])
@@ -204,13 +214,24 @@ def test_rows_do_not_see_one_another(model: EncoderDecoder, beam: int) -> None:
     assert found(model, batch(*sources), config) == [found(model, batch(s), config)[0] for s in sources]
 
 
-def test_no_text_is_longer_than_asked_for(model: EncoderDecoder) -> None:
+@pytest.mark.parametrize("copying", [False, True])
+def test_no_text_is_longer_than_asked_for(copying: bool) -> None:
+    model = made(copying, 5)
     model.embedding.weight.data[LAST] = -10 * model.embedding.weight.data.sum(0)  # hard to end
     texts = found(model, batch([4], [2, 3]), SearchConfig(beam=3, longest=4))
     assert all(len(text) <= 4 and LAST not in text for text in texts)
 
 
-@pytest.mark.parametrize("wrong", [{"beam": 0}, {"longest": 0}, {"length_penalty": -0.1}, {"length_penalty": math.nan}])
-def test_what_cannot_be_searched_with(wrong: dict[str, float]) -> None:
-    with pytest.raises(ConfigError, match="beam and longest must be 1 or more and the length penalty finite and not"):
+@pytest.mark.parametrize(
+    ("wrong", "rule"),
+    [
+        ({"beam": 0}, "is 0; it must be 1 or more"),
+        ({"longest": 0}, "is 0; it must be 1 or more"),
+        ({"length_penalty": -0.1}, "is -0.1; it must be 0 or more"),
+        ({"length_penalty": math.nan}, "is nan; it must be a finite number"),
+    ],
+)
+def test_what_cannot_be_searched_with(wrong: dict[str, Any], rule: str) -> None:
+    (name,) = wrong
+    with pytest.raises(ConfigError, match=f"^search.{name} {rule}$"):
         SearchConfig(**wrong)

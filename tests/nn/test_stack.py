@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import deepcopy
 from functools import cache, partial
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from structpe.data import batch as batches
 from structpe.data.batch import Batch, EdgeTypes
 from structpe.data.features import Categories
 from structpe.data.store import write
-from structpe.nn.layer import StackConfig
+from structpe.nn.layer import AttentionConfig, StackConfig
 from structpe.nn.stack import Stack
 from structpe.positions import PositionModel, Positions
 from structpe.positions.batch import encode
@@ -51,14 +52,32 @@ EDGES = EdgeTypes.fit(TREES)
 def stack(model: PositionModel, kernel: str = "auto", convolution: str | None = "gine") -> Stack:
     seed(5)
     config = StackConfig(
-        *(DIMS.width, DIMS.layers, DIMS.heads),
+        *(DIMS.width, DIMS.layers, DIMS.heads, AttentionConfig(kernel=kernel)),
         message_passing=convolution,
         feedforward=16,
         norm="layer",
         norm_first=True,
-        kernel=kernel,
     ).beside(model)
     return Stack(config, model, Categories((EDGES.size,))).double().eval()
+
+
+@cache
+def kept(name: str, convolution: str | None = "gine") -> Stack:
+    """One stack of each model for all laws here, which leave it as it is."""
+    return stack(made(name), convolution=convolution)
+
+
+@cache
+def of_trees(name: str) -> Positions:
+    """What the encodings of a model say of the structures here, in float64."""
+    return encoded(kept(name).position, TREES)
+
+
+@cache
+def outcome(name: str) -> Tensor:
+    """The hidden vectors of all structures, from one batch."""
+    with torch.no_grad():
+        return run(kept(name), TREES, noise(3, 10, 8))
 
 
 def run(whole: Stack, structures: list[Structure], x: Tensor) -> Tensor:
@@ -83,13 +102,6 @@ def there(structures: list[Structure], n: int) -> Tensor:
     return torch.arange(n)[None] < torch.tensor([s.unit_count for s in structures])[:, None]
 
 
-@cache
-def by_dense(name: str) -> Tensor:
-    """The hidden vectors of all structures, attention by the reference kernel."""
-    with torch.no_grad():
-        return run(stack(made(name), "dense"), TREES, noise(3, 10, 8))
-
-
 def real(out: Tensor) -> list[Tensor]:
     return [row[: s.unit_count] for row, s in zip(out, TREES, strict=True)]
 
@@ -104,32 +116,34 @@ ENDS: dict[str, Callable[[Sequence[int], int], list[int]]] = {
 @pytest.mark.parametrize("name", few(NAMES))
 def test_flat_padded_and_one_by_one_are_the_same(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The law of the one batch: how structures are laid out for attention changes nothing."""
-    whole, x = stack(made(name)), noise(3, 10, 8)
-    close = partial(torch.testing.assert_close, rtol=0, atol=10 * tolerance(encoded(whole.position, TREES)))
+    whole, x = kept(name), noise(3, 10, 8)
+    close = partial(torch.testing.assert_close, rtol=0, atol=10 * tolerance(of_trees(name)))
     alone = [run(whole, [s], row[None, : s.unit_count])[0] for s, row in zip(TREES, x, strict=True)]
     for ends in ENDS.values():
         monkeypatch.setattr(batches, "cut", ends)
         for mine, other in zip(real(run(whole, TREES, x)), alone, strict=True):
             close(mine, other)
-    plain = stack(made(name), convolution=None)
-    padded = plain.padded(x, encoded(plain.position, TREES), there(TREES, 10))
+    plain = kept(name, None)
+    padded = plain.padded(x, of_trees(name), there(TREES, 10))
     for mine, other in zip(real(padded), real(run(plain, TREES, x)), strict=True):
         close(mine, other)
 
 
 @pytest.mark.parametrize("name", few(NAMES))
+@torch.no_grad()
 def test_positions_of_one_structure_serve_several_rows(name: str) -> None:
-    whole, s = stack(made(name), convolution=None), TREES[1]
+    whole, s = kept(name, None), TREES[1]
     x, present = noise(3, s.unit_count, 8), torch.ones(3, s.unit_count, dtype=torch.bool)
     one, three = encoded(whole.position, [s]), encoded(whole.position, [s] * 3)
     torch.testing.assert_close(whole.padded(x, one, present), whole.padded(x, three, present), rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize("name", few(NAMES))
+@torch.no_grad()
 def test_garbage_in_the_padding_is_seen_by_nobody(name: str) -> None:
     """Other units, other positions: the largest numbers of the batch, and rows of the wrong structure."""
-    whole, x = stack(made(name), convolution=None), noise(3, 10, 8)
-    positions = encoded(whole.position, TREES)
+    whole, x = kept(name, None), noise(3, 10, 8)
+    positions = of_trees(name)
     clean = whole.padded(x, positions, there(TREES, 10))
     dirty = x.clone()
     for row, s in enumerate(TREES):
@@ -165,21 +179,23 @@ def _littered(p: Tensor | Lookup | SparsePairs) -> Tensor | Lookup | SparsePairs
 
 
 @pytest.mark.parametrize("name", few(NAMES))
+@torch.no_grad()
 def test_numbering_nodes_otherwise_permutes_the_output(name: str) -> None:
-    whole, rng, x = stack(made(name)), np.random.default_rng(0), noise(3, 10, 8)
+    whole, rng, x = kept(name), np.random.default_rng(0), noise(3, 10, 8)
     new, units = zip(*(relabelled(each, rng.permutation(each.size)) for each in TREES), strict=True)
     moved = x.clone()
     for row, places in enumerate(units):
         moved[row, : len(places)] = x[row, places]
-    now, before = run(whole, list(new), moved), run(whole, TREES, x)
-    atol = 10 * tolerance(encoded(whole.position, TREES))
+    now, before = run(whole, list(new), moved), outcome(name)
+    atol = 10 * tolerance(of_trees(name))
     pairs = ((now[row, : len(places)], before[row, places]) for row, places in enumerate(units))
     assert all(torch.allclose(*pair, rtol=0, atol=atol) for pair in pairs)
 
 
 @pytest.mark.parametrize("name", few(name for name in NAMES if name != "nope"))
+@torch.no_grad()
 def test_from_a_store_it_says_the_same(name: str, tmp_path: Path) -> None:
-    whole, x = stack(made(name), convolution=None).float(), noise(3, 10, 8)
+    whole, x = deepcopy(kept(name, None)).float(), noise(3, 10, 8)
     store = write(tmp_path / "store", TREES, whole.position.encodings)
     fresh = encode(TREES, whole.position.encodings)
     for encoding, stored in store.positions(range(3)).items():
@@ -198,11 +214,10 @@ def _tensors(p: Tensor | Lookup | SparsePairs) -> tuple[Tensor, ...]:
 
 
 @pytest.mark.parametrize("name", few(NAMES))
+@torch.no_grad()
 def test_evaluation_draws_nothing_at_random(name: str) -> None:
-    whole, x = stack(made(name)), noise(3, 10, 8)
-    before = torch.get_rng_state()
-    first = run(whole, TREES, x)
-    assert torch.equal(first, run(whole, TREES, x))
+    first, before = outcome(name), torch.get_rng_state()
+    assert torch.equal(first, run(kept(name), TREES, noise(3, 10, 8)))
     assert torch.equal(torch.get_rng_state(), before)
 
 
@@ -212,26 +227,30 @@ def test_kernels_agree_through_all_layers() -> None:
     for used, name in {used_by(name): name for name in TERMS}.items():
         fields = used | {"mask"}
         assert len(able(fields)) > 1 or "product" in fields  # which, without pairs, only the reference computes
+        with torch.no_grad():
+            dense = run(stack(made(name), "dense"), TREES, noise(3, 10, 8))
         for kernel in set(able(fields)) - {"dense"}:
             got = run(stack(made(name), kernel), TREES, noise(3, 10, 8))
-            for a, b in zip(real(got), real(by_dense(name)), strict=True):
+            for a, b in zip(real(got), real(dense), strict=True):
                 torch.testing.assert_close(a, b, rtol=0, atol=1e-9, msg=lambda text, n=name: f"{n}: {text}")
 
 
 @pytest.mark.parametrize("name", few(CAUSAL))
+@torch.no_grad()
 def test_steps_with_a_cache_are_rows_of_the_whole_in_every_kernel(name: str) -> None:
     """One query and many keys: shapes that no encoder makes."""
-    model, x = made(name), noise(1, 7, 8)
-    positions = encoded(model, [labelled_path(7)])
-    whole = Around(model, "dense")(positions, x, causal(7))
+    model, x = made(name), noise(1, 5, 8)
+    positions = encoded(model, [labelled_path(5)])
+    whole = Around(model, "dense")(positions, x, causal(5))
     for kernel in able(used_by(name)):
         torch.testing.assert_close(Around(model, kernel).steps(positions, x), whole, rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize("name", few(NAMES))
+@torch.no_grad()
 def test_a_whole_encoder_in_half_precision(name: str) -> None:
-    exact = by_dense(name)
-    whole = stack(made(name)).bfloat16()
+    exact = outcome(name)
+    whole = deepcopy(kept(name)).bfloat16()
     half = run(whole, TREES, noise(3, 10, 8).bfloat16())
     assert half.dtype == torch.bfloat16
     for a, b in zip(real(half), real(exact), strict=True):
@@ -240,7 +259,7 @@ def test_a_whole_encoder_in_half_precision(name: str) -> None:
 
 @pytest.mark.parametrize("name", few(NAMES))
 def test_under_autocast_it_runs_and_learns(name: str) -> None:
-    whole = stack(made(name)).float()
+    whole = deepcopy(kept(name)).float()
     with torch.autocast("cpu", torch.bfloat16):
         out = run(whole, TREES, noise(3, 10, 8).float())
     assert out.isfinite().all()

@@ -12,7 +12,7 @@ from structpe.parsing import Plan, train
 from tests.datasets import SAMPLES
 
 SAMPLE = SAMPLES / "trees_sample" / "sample.conllu"
-PLAN = Plan((str(SAMPLE),), steps=40, seed=1, language="en")
+PLAN = Plan((str(SAMPLE),), steps=6, seed=1, language="en")
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 
 from structpe.encodings import BranchPath
 from structpe.errors import StructPEError
-from structpe.formats import read, tree
+from structpe.formats import read, stream, tree
 from structpe.parsing import Options, load_parser, parse, parse_texts, places, with_places
 from structpe.parsing.formats import COLUMNS, as_conllu, as_json, as_tsv, record
 from structpe.structure import Structure
@@ -58,8 +59,8 @@ def test_branches_are_the_encoding(structure: Structure) -> None:
 
 
 def test_long_sentences_of_a_treebank() -> None:
-    items = sorted(read(corpus("ud/CS-CLTT/cs_cltt-ud-dev.conllu")), key=lambda item: -item.structure.size)
-    for item in items[:1]:
+    items = itertools.islice(stream(corpus("ud/CS-CLTT/cs_cltt-ud-dev.conllu")), 40)
+    for item in sorted(items, key=lambda item: -item.structure.size)[:1]:
         parsed = with_places(item, Options(letters()))
         assert parsed.words.relative.shape == (item.structure.size,) * 2
         assert parsed.subwords is not None
@@ -81,19 +82,22 @@ def test_a_text_is_parsed(parser: Path) -> None:
             assert told[a:b] == word
     assert [each.item.id for each in sentences] == [f"1.{number}" for number in range(1, len(sentences) + 1)]
     assert parse("", parser) == parse(" \n ", parser) == []
-    assert [len(list(parse_texts(["a b", "", "c"], load_parser(parser))))] == [2]
+    assert [len(list(parse_texts(["a", "", "c"], load_parser(parser))))] == [2]
 
 
 @pytest.mark.parametrize("rule", ["all", "first", "chain"])
 def test_subwords_get_positions_by_the_rule(parser: Path, rule: str) -> None:
-    (parsed,) = parse("Mira slept", parser, Options(letters(), rule))  # type: ignore[arg-type]
-    assert parsed.split is not None
-    assert parsed.subwords is not None
-    assert parsed.split.ids.tolist() == letters().encode("Mira slept").ids
-    within = np.array([0, 1, 2, 3, 0, 1, 2, 3, 4, 5])
-    more = {"all": 0 * within, "first": np.minimum(within, 1), "chain": within}[rule]
-    owner = parsed.split.structure.unit_owner
-    assert (parsed.subwords.depth == parsed.words.depth[owner] + more).all()
+    words = []
+    for parsed in parse("Mira slept", parser, Options(letters(), rule)):  # type: ignore[arg-type]
+        assert parsed.split is not None
+        assert parsed.subwords is not None
+        assert parsed.split.ids.tolist() == letters().encode(parsed.item.metadata["text"]).ids
+        owner = parsed.split.structure.unit_owner
+        within = np.arange(len(owner)) - np.searchsorted(owner, owner)  # how many of the word come before
+        more = {"all": 0 * within, "first": np.minimum(within, 1), "chain": within}[rule]
+        assert (parsed.subwords.depth == parsed.words.depth[owner] + more).all()
+        words += parsed.structure.nodes
+    assert words == ["Mira", "slept"]
 
 
 def test_json_is_as_documented() -> None:

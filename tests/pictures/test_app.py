@@ -24,6 +24,7 @@ def test_it_runs() -> None:
     assert defined["drawn"].startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_it_draws_what_is_chosen() -> None:
     found = structures(str(AMR / "test.txt"), "amr")
     assert len(found) == 24

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from structpe import Dims, Terms
@@ -17,6 +17,7 @@ from structpe.pictures.head_patterns import Patterns, of_encoder, weights_of
 from structpe.pictures.view import by_distance, distances, view
 from structpe.positions import MODELS
 from structpe.structure import Structure, path
+from tests.examples import examples
 from tests.pictures.cases import ASPIRIN, DIMS, MEANING, PARSE, SEQUENCE
 from tests.positions.cases import TREES, labelled_path, noise
 from tests.representatives import few
@@ -147,7 +148,7 @@ def test_means_by_distance_written_out() -> None:
 
 
 @given(structures(), st.integers(0, 1000))
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_means_by_distance_add_up(structure: Structure, seed: int) -> None:
     """Weighted by how many pairs are so far apart, they are the sum over all pairs that have a distance."""
     assume(structure.unit_count)

@@ -7,7 +7,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from structpe.formats.smiles import molecule
@@ -17,6 +17,7 @@ from structpe.pictures.plan import levels
 from structpe.structure import Structure, path
 from structpe.transforms import grid
 from structpe.transforms.nodes import with_class_token
+from tests.examples import examples
 from tests.pictures.cases import FORMS, MEANING, PARSE, RING
 from tests.strategies import structures, trees
 
@@ -44,7 +45,7 @@ def test_forms_at_the_edges() -> None:
 
 
 @given(structures())
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_no_two_nodes_are_at_one_place(structure: Structure) -> None:
     form = form_of(structure)
     places = places_of(structure, form)
@@ -78,7 +79,7 @@ def test_a_hierarchy_leads_down_and_inverse_edges_up() -> None:
 
 
 @given(trees(units=False))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_arcs_do_not_lie_upon_each_other(tree: Structure) -> None:
     assert tree.order is not None
     spans = np.sort(tree.order[tree.edges].reshape(-1, 2), axis=1)
@@ -95,7 +96,6 @@ def test_arcs_do_not_lie_upon_each_other(tree: Structure) -> None:
 @given(
     st.sampled_from(["C", "CC", "c1ccccc1", "CC(=O)[O-]", "[NH4+]", "C1CC1.O", "N#N", "[Na+].[Cl-]", "C[Si](C)(C)C"])
 )
-@settings(deadline=None)
 def test_molecules_are_drawn_by_rdkit(smiles: str) -> None:
     structure = molecule(smiles)
     drawing = depict(structure)

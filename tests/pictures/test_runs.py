@@ -103,7 +103,7 @@ def test_models_without_heads_to_show(tmp_path: Path) -> None:
     own = predicted(tmp_path / "own", "grit")
     assert load(own, Item(ASPIRIN)).patterns is None
     assert "grit has its own attention" in view(ASPIRIN, [load(own, Item(ASPIRIN))]).notes[0]
-    none = predicted(tmp_path / "none", [], attention=False)
+    none = predicted(tmp_path / "none", [], attention=None)
     with pytest.raises(PictureError, match="holds a model without attention, whose layers pass messages only"):
         load(none, Item(ASPIRIN))
 

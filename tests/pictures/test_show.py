@@ -61,7 +61,7 @@ def test_sizes_are_sensible() -> None:
     assert all(8 < length < 40 for length in many.get_size_inches())
 
 
-@pytest.mark.parametrize("form", only(FORMS, "tree", "molecule"))
+@pytest.mark.parametrize("form", only(FORMS, "tree"))
 def test_every_form_is_drawn_beside_an_encoding_and_heads(form: str, tmp_path: Path) -> None:
     structure = FORMS[form]
     picture = show(structure, [RandomWalk(steps=4), begin(T5, DIMS, list)])

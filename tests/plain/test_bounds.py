@@ -13,13 +13,13 @@ from typing import Any, get_type_hints
 import pytest
 
 from structpe.encodings import ENCODINGS
+from structpe.encodings.base import as_encoding
 from structpe.errors import ConfigError, StructPEError
 from structpe.nn.graph_model import GraphModelConfig
 from structpe.nn.seq2seq import TransformerConfig
 from structpe.parsing.training import Plan
 from structpe.plain.options import OPTION
 from structpe.positions import MODELS, Dims, build
-from structpe.positions.build import build_encoding
 from structpe.tasks.graph_to_text.config import load_config
 from structpe.tasks.prediction.config import SamplingConfig
 from structpe.tasks.prediction.study import StudyConfig
@@ -102,14 +102,16 @@ def test_errors_say_what_is_allowed() -> None:
 
 @pytest.mark.parametrize("cls", [TransformerConfig, GraphModelConfig])
 def test_all_layers_together_have_a_bound(cls: Any) -> None:
-    assert cls(width=8192, heads=64, feedforward=32768)
+    assert cls(width=8192, feedforward=32768)
     with pytest.raises(ConfigError, match=r"parameters; at most 100000000000 are allowed, make the model smaller"):
-        cls(width=65536, heads=64, feedforward=262144)
+        cls(width=65536, feedforward=262144)
 
 
-def test_fanouts_have_a_bound() -> None:
+def test_fanouts_and_parts_have_a_bound() -> None:
     with pytest.raises(ConfigError, match=f"sampling.fanouts has {HUGE}; at most {OPTION} is allowed, give fewer"):
         SamplingConfig(fanouts=[10, HUGE])
+    with pytest.raises(ConfigError, match=f"sampling.parts is {HUGE}; at most {OPTION} is allowed, give a smaller"):
+        SamplingConfig(parts=HUGE)
 
 
 def test_a_study_has_a_bound() -> None:
@@ -135,9 +137,9 @@ def test_options_of_models_have_a_bound() -> None:
 
 def test_options_of_encodings_have_a_bound() -> None:
     for name, option in [(name, option) for name, of in ENCODINGS.items() for option in options(of.__init__)]:
-        error = refused(build_encoding, {"name": name, option: HUGE})
+        error = refused(as_encoding, {"name": name, option: HUGE})
         assert re.search(rf"option '{option}' .* is {HUGE}; at most {OPTION} is allowed", error), f"{name}: {error}"
 
 
 def test_seeds_are_free() -> None:
-    assert build_encoding({"name": "expander", "seed": 2**40})
+    assert as_encoding({"name": "expander", "seed": 2**40})

@@ -102,7 +102,7 @@ def test_dates_stay_texts() -> None:
         ("x: *a", "line 1, column 4: the alias 'a' has no anchor; write it out"),
         ("a: 1\nb: 2\na: 3", "line 3, column 1: the key 'a' is given twice; keep one of them"),
         ("{1: a}", "line 1, column 2: the key 1 is not a text; put it in quotes"),
-        ("{[1]: a}", "line 1, column 4: the key is not a text; put it in quotes"),
+        ("{[1]: a}", "line 1, column 2: the key is not a text; put it in quotes"),
         ("{<<: 3}", "line 1, column 6: '<<' merges mappings; give one, or a list of them"),
         ("a\n--- \nb", "line 2, column 1: a second document begins here; keep one"),
         ('"a\\0b"', "line 1, column 1: the text holds U+0000; leave it out"),

@@ -67,6 +67,10 @@ def labelled_path(size: int) -> Structure:
     return replace(path([f"w{i}" for i in range(size)]), relations=("a",) * (size - 1))
 
 
+TWO_PARTS = replace(labelled_path(4), edges=np.array([[0, 1], [2, 3]]), relations=("a", "b"), root=None)
+"""Some pairs have no path."""
+
+
 def seed(number: int) -> None:
     """Seed what draws on the CPU. ``torch.manual_seed`` also notes a stack trace, which takes longer."""
     torch.default_generator.manual_seed(number)

@@ -95,6 +95,13 @@ TERMS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "maps none": (lambda d: Terms(maps=(lambda q, k: None,)), r"must return both, \(q', k'\); it returns None"),  # type: ignore[arg-type, return-value]
     "maps one": (lambda d: Terms(maps=(lambda q, k: q,)), "it returns Tensor"),  # type: ignore[arg-type, return-value]
     "maps width": (lambda d: Terms(maps=(lambda q, k: (q[..., :2], k),)), "queries of width 2 and keys of width 4"),
+    "maps and vectors": (
+        lambda d: Terms(
+            maps=(lambda q, k: (q.repeat(1, 1, 1, 3), k.repeat(1, 1, 1, 3)),),
+            key=(d.map(lambda t: t[:, None, None].float().expand(-1, 2, 4)),),
+        ),
+        "the vectors of a key have width 4, and the queries and keys .* have width 12 after the maps; use only one",
+    ),
     "maps bare": (
         lambda d: Terms(maps=lambda q, k: (q, k)),
         r"Terms\(maps=...\) takes a tuple, and was given one function",

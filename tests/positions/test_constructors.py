@@ -11,9 +11,9 @@ import pytest
 
 import structpe
 from structpe.encodings import ENCODINGS, Binned, Distance, Encoding
+from structpe.encodings.base import as_encoding
 from structpe.errors import EncodingError, PositionError, StructPEError
 from structpe.positions import MODELS, Dims, PositionModel, build
-from structpe.positions.build import build_encoding
 
 DIMS = Dims(32, 4, 2)
 WRONG = ["no", "layerwise", "3", 3.5, True, None, [], {}, [1, "a"], object(), b"x", ("x",), {"name": "nope"}, np.nan]
@@ -27,7 +27,7 @@ def constructed(name: str, options: dict[str, Any]) -> Any:
 
 
 def built(name: str, options: dict[str, Any]) -> Any:
-    return build({"name": name, **options}, DIMS) if name in MODELS else build_encoding({"name": name, **options})
+    return build({"name": name, **options}, DIMS) if name in MODELS else as_encoding({"name": name, **options})
 
 
 def options() -> Iterator[tuple[str, str]]:

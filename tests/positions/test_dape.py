@@ -24,8 +24,9 @@ BEHIND = torch.ones(9, 9, dtype=torch.bool).tril()
 def corrected(model: Any, x: Tensor) -> Tensor:
     """Scores (b, h, 9, 9) with biases and corrections."""
     prepared = model.prepare(encode([path(["w"] * 9)], model.encodings))
-    bias = model.biases(prepared, Site(0), x)
-    return x + bias + model.correction(torch.cat([x, bias], dim=1), BEHIND[None, None], prepared, Site(0))
+    (table,), _ = model.biases(prepared, Site(0), (2, 9, 9))
+    bias = table.dense().movedim(3, 1).expand_as(x)
+    return x + bias + model.correction(torch.cat([x, bias], dim=1), BEHIND[None, None], prepared, model.weights(0))
 
 
 def filled(model: PositionModel, *numbers: Tensor) -> PositionModel:

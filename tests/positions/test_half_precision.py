@@ -252,3 +252,16 @@ def test_a_users_network_of_places_is_computed_without_autocast() -> None:
     with automatic():
         under = model.terms(model.prepare(positions), Site(0)).bias[0]
     assert torch.equal(exact.table, under.table)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("name", ["alibi", "alibi-causal", "sandwich"])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_a_fixed_decay_is_as_exact_as_scores_of_half_precision(name: str, dtype: torch.dtype) -> None:
+    """A bias of -600 in bfloat16 would be off by 2, and far keys of one query would tie."""
+    given = encode([path(["w"] * 600)], MODELS[name](DIMS).encodings)
+    exact, found = (
+        getattr(bias := model.terms(model.prepare(given), Site(0)).bias[0], "table", bias)
+        for model in (MODELS[name](DIMS).double(), MODELS[name](DIMS).to(dtype))
+    )
+    assert found.dtype == torch.float32
+    torch.testing.assert_close(found.double(), exact, rtol=1e-6, atol=0)

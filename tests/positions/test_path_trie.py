@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.nn import functional
 
 from structpe.positions.cai import PathGRU, Trie
 from structpe.positions.stochastic import correlated
+from tests.examples import examples
 
 LABELS, WIDTH = 3, 5
 DRAWN = st.lists(st.lists(st.integers(0, LABELS - 1), min_size=1, max_size=6), min_size=1, max_size=9, unique_by=tuple)
@@ -20,7 +21,7 @@ def padded(paths: list[list[int]], length: int = 7) -> Tensor:
     return torch.tensor([path + [-1] * (length - len(path)) for path in paths])
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(paths=DRAWN)
 def test_the_last_states_are_those_of_a_network_that_reads_path_by_path(paths: list[list[int]]) -> None:
     torch.manual_seed(0)

@@ -19,6 +19,7 @@ from structpe.positions import MODELS, Dims
 from tests.positions.cases import NAMES, seed
 
 FILE = Path(__file__).with_name("starts.json")
+COMMAND = "python -m tests.positions.test_starts"
 DIMS = Dims(48, 4, 2)
 MANY = 400
 """Numbers from which on their distribution is compared."""
@@ -56,6 +57,7 @@ def known() -> dict[str, dict[str, list[float]]]:
 @pytest.mark.parametrize("name", NAMES)
 def test_parameters_start_as_recorded(name: str) -> None:
     given = parameters(name, 0)
+    assert name in known(), f"{name!r} is new: write down how its parameters start, {COMMAND}"
     assert given.keys() == known()[name].keys()
     for each, x in given.items():
         (mean, deviation, fourth), (m, s, f), n = known()[name][each], of(x), len(x)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from structpe.encodings import Endpoints, TokenLaplacian
@@ -16,6 +16,7 @@ from structpe.positions import MODELS, Dims, Positions
 from structpe.positions.batch import encode
 from structpe.structure import Structure, path
 from structpe.transforms.nodes import edge_tokens
+from tests.examples import examples
 from tests.positions.cases import TREES, made, noise
 from tests.strategies import digraphs, relabelled, undirected
 
@@ -31,7 +32,7 @@ def ends_of(graph: Structure) -> list[tuple[int, int]]:
 # --- the tokens ---
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(graph=st.one_of(digraphs(units=False), undirected(units=False)))
 def test_tokens_know_which_nodes_they_join(graph: Structure) -> None:
     graph = replace(graph, order=None)

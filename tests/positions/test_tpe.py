@@ -15,6 +15,7 @@ from structpe.positions.trees import TPE, TPEOneHot
 from structpe.structure import Structure
 from tests.datasets import SAMPLES, corpus
 from tests.golden import golden
+from tests.representatives import only
 
 # r(a(c, d(g(i, j), h)), b(e, f)), nodes depth first
 TREE = Structure(
@@ -100,7 +101,7 @@ def turns(tree: Structure, node: int, depth: int) -> list[list[float]]:
     return (way + [[0.0, 0.0]] * depth)[:depth]
 
 
-@pytest.mark.parametrize("file", ["sample", "en_ewt-ud-dev"])
+@pytest.mark.parametrize("file", only(("sample", "en_ewt-ud-dev"), "sample"))
 def test_real_trees_of_any_width_and_depth(file: str) -> None:
     """Dependency trees of sentences, whose heads have many dependents, and longer ways than are kept."""
     source = SAMPLES / "trees_sample" if file == "sample" else corpus("ud/EWT")

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from torch import Tensor
 from torch.nn import functional
 
@@ -32,6 +32,7 @@ from structpe.positions.batch import encode
 from structpe.positions.trees import CodeTransformer, LowestCommonAncestorTables, Peng
 from structpe.structure import Structure, path
 from structpe.terms import Terms
+from tests.examples import examples
 from tests.positions.cases import made, noise
 from tests.strategies import trees
 
@@ -100,7 +101,7 @@ def test_the_code_transformer_with_other_distances() -> None:
 # --- ways from the root, and parents and children ---
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(tree=trees())
 def test_ways_and_relations_number_children_among_siblings(tree: Structure) -> None:
     depth, width = 3, 2
@@ -174,7 +175,7 @@ def test_steps_by_hand() -> None:
     assert steps[4].tolist() == [[3, 0], [2, 0], [2, 1], [1, 0], [0, 0], [1, 1], [2, 1], [3, 1]]
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(tree=trees())
 def test_steps_lead_up_and_down(tree: Structure) -> None:
     whole, cut = LowestCommonAncestor().one(tree).pairs(), LowestCommonAncestor(max_distance=2).one(tree).pairs()

@@ -159,12 +159,12 @@ def test_a_graph_too_deep_to_parse_is_an_error(write):
 @pytest.mark.parametrize(
     ("file", "graphs"),
     [
-        (f"{LITTLE_PRINCE}-training.txt", 1274),
+        pytest.param(f"{LITTLE_PRINCE}-training.txt", 1274, marks=pytest.mark.slow),
         (f"{LITTLE_PRINCE}-dev.rebuilt.txt", 145),
         (f"{LITTLE_PRINCE}-test.txt", 143),
-        ("amr/bio/amr-release-dev-bio.txt", 500),
+        pytest.param("amr/bio/amr-release-dev-bio.txt", 500, marks=pytest.mark.slow),
         ("amr/qald9/qald-9-amr-train.txt", 408),
-        ("amr/massive/massive_amr.txt", 1685),
+        pytest.param("amr/massive/massive_amr.txt", 1685, marks=pytest.mark.slow),
     ],
 )
 def test_real_corpora_agree_with_penman(file, graphs):

@@ -7,7 +7,7 @@ import re
 import sys
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 import structpe.formats.text
@@ -16,6 +16,7 @@ from structpe.formats import READERS, Item, Skipped, read, stream
 from structpe.formats.reading import Reading
 from structpe.structure import path
 from tests.datasets import SAMPLES
+from tests.examples import examples
 
 AMR = "(a / alpha)\n\n(b / beta :ARG0 x2)\n\n(c / gamma)\n\n(d / delta\n"
 
@@ -194,7 +195,7 @@ SOURCES = {
 
 @pytest.mark.parametrize("name", SOURCES)
 @given(data=st.data())
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_damaged_file_is_read_or_refused_in_our_words(write, name, data):
     content = bytearray(SOURCES[name])
     for _ in range(data.draw(st.integers(1, 4))):

@@ -153,7 +153,7 @@ def test_depth_and_size_are_no_danger(write, monkeypatch):
 
 
 # Sizes of the standard splits, as Socher et al. (2013) give them.
-@pytest.mark.parametrize(("part", "count"), [("dev", 1101), ("test", 2210)])
+@pytest.mark.parametrize(("part", "count"), [("dev", 1101), pytest.param("test", 2210, marks=pytest.mark.slow)])
 def test_the_sentiment_treebank_has_its_published_size(part, count):
     items = read(corpus(f"sst_trees/{part}.txt"), "ptb", classes=True)
     assert len(items) == count

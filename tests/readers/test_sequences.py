@@ -151,6 +151,7 @@ def evaluated(nodes: Sequence[str], edges: np.ndarray) -> int:
     return result
 
 
+@pytest.mark.slow
 def test_the_published_test_set_is_read() -> None:
     items = read(corpus("listops/test_d20s.tsv"), "listops")
     assert len(items) == 10_000

@@ -68,6 +68,10 @@ def test_the_sample_has_what_its_card_says():
 
 def test_real_molecules():
     assert len(read(corpus("molecules/moleculenet/esol.csv"))) == 1128
+
+
+@pytest.mark.slow
+def test_molecules_that_are_none_are_skipped():
     reading = read(corpus("molecules/moleculenet/bbbp.csv"), on_error="skip")
     assert reading.report().startswith("skipped 11 of 2050 items:")
 

@@ -147,7 +147,7 @@ def test_options_are_checked(write):
 
 @pytest.mark.parametrize(
     ("name", "columns", "entities", "relations", "facts"),
-    [("nations", "rht", 14, 56, 1619), ("WN18RR", "hrt", 40714, 11, 86835)],
+    [("nations", "rht", 14, 56, 1619), pytest.param("WN18RR", "hrt", 40714, 11, 86835, marks=pytest.mark.slow)],
 )
 def test_published_knowledge_graphs(name, columns, entities, relations, facts):
     (item,) = read(corpus(f"kg/{name}/train.txt"), "triples", columns=columns)

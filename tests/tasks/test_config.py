@@ -12,7 +12,7 @@ from structpe.tasks.graph_to_text.config import GraphToTextConfig, load_config
 
 TEXT = """
 data: {train: train.txt, dev: [a.txt, b.txt]}
-training: {steps: 10, learning_rate: 1e-3, precision: bf16-mixed}
+training: {steps: 10, optimiser: {learning_rate: 1e-3}, hardware: {precision: bf16-mixed}}
 model: {message_passing: gine}
 encoder_position: [sinusoidal, {name: t5, encoding: {name: distance, max_distance: 4}}]
 """
@@ -27,7 +27,7 @@ def file(tmp_path: Path) -> Path:
 
 def test_a_file_and_overrides(file: Path) -> None:
     config = load_config(file, ["training.steps=20", "decoder_position={name: t5}", "data.dev=", "data.test=c.txt"])
-    assert (config.training.steps, config.training.learning_rate) == (20, 1e-3)
+    assert (config.training.steps, config.training.optimiser.learning_rate) == (20, 1e-3)
     assert config.data.train == "train.txt"
     assert (config.data.dev, config.data.test) == (None, "c.txt")
     assert config.model.message_passing == "gine"
@@ -58,9 +58,22 @@ def test_differences_are_named_by_their_keys(file: Path) -> None:
             "training.stepz=3",
             r"there is no key named 'training.stepz'\. Did you mean 'training.steps'\? Known: training",
         ),
+        (
+            "training.learning_rate=3",
+            r"named 'training.learning_rate'\. Did you mean 'training.optimiser.learning_rate'\? Known: ",
+        ),
+        ("training.validate_every=3", r"Did you mean 'training.validation.every'\? Known: training.steps, training"),
+        ("training.jobs=3", r"Did you mean 'training.hardware.jobs'\? Known: training.steps, training.batch_size"),
+        ("training.optimiser.rate=3", r"no key named 'training.optimiser.rate'.* Known: training.optimiser.name, "),
+        ("training.optimiser.warmup=-1", "^training.optimiser.warmup is -1; it must be 0 or more$"),
+        ("training.optimiser.warmup=much", "^training.optimiser.warmup takes a whole number; given is 'much'$"),
+        ("training.optimiser=SGD", "^training.optimiser takes a mapping; given is 'SGD'$"),
         ("trainig.steps=3", r"there is no key named 'trainig'\. Did you mean 'training'\? Known: data, prepare, model"),
         ("training.steps=many", "^training.steps takes a whole number; given is 'many'$"),
-        ("training.precision=16", "^training.precision takes one of 'float32', 'bf16-mixed'; given is 16$"),
+        (
+            "training.hardware.precision=16",
+            "^training.hardware.precision takes one of 'float32', 'bf16-mixed'; given is 16$",
+        ),
         (
             "model.message_passing=gnn",
             "^model.message_passing: there is no convolution named 'gnn'. .*; or null for none$",
@@ -84,7 +97,7 @@ def test_differences_are_named_by_their_keys(file: Path) -> None:
             "model.kernel=fats",
             "^model.kernel: there is no attention kernel named 'fats'. Known: auto, ",
         ),
-        ("search.beam=0", "^beam and longest must be 1 or more"),
+        ("search.beam=0", "^search.beam is 0; it must be 1 or more$"),
     ],
 )
 def test_what_is_wrong_is_said_in_one_sentence(file: Path, override: str, text: str) -> None:

@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from typing import Any, get_args, get_origin, get_type_hints
 
 import numpy as np
 import pytest
@@ -29,26 +29,31 @@ from structpe.parsing.training import Plan
 from structpe.positions import MODELS, Block, Dims, Site
 from structpe.positions.build import build
 from structpe.structure import Structure
-from structpe.tasks.config import fitted, make, to_dict
+from structpe.tasks.config import fitted, make, merged, to_dict
 from structpe.tasks.graph_to_text.config import (
     DataConfig,
     GraphToTextConfig,
     PretrainedConfig,
     PretrainedTextConfig,
+    TextTraining,
 )
 from structpe.tasks.prediction.config import PredictionConfig, PredictionTraining, SamplingConfig
 from structpe.tasks.prediction.study import StudyConfig
 from structpe.tasks.runs import run_of, train
 from structpe.tasks.training import checkpoint
-from structpe.tasks.training.config import TrainingConfig
+from structpe.tasks.training.config import HardwareConfig, ValidationConfig
 from structpe.terms import Terms
 from tests.tasks.prediction.tiny import single
 
 GRAPH: dict[str, Any] = {
     "width": 24,
     "layers": 3,
+    "attention": None,
     "heads": 2,
-    "attention": False,
+    "attention.dropout": 0.3,
+    "attention.kernel": "dense",
+    "attention.feature_map": "elu",
+    "attention.zero_init": True,
     "message_passing": "gcn",
     "message_activation": "gelu",
     "feedforward": 40,
@@ -57,26 +62,22 @@ GRAPH: dict[str, Any] = {
     "norm_first": True,
     "residual": "linear",
     "dropout": 0.3,
-    "attention_dropout": 0.3,
-    "zero_init_attention": True,
     "input_dropout": 0.3,
     "virtual_node": True,
-    "kernel": "dense",
-    "feature_map": "elu",
     "readout": "sum",
     "head_layers": 3,
     "head_dropout": 0.3,
 }
 """Another value of each option of a model of graphs."""
 SMALL: dict[str, Any] = {"width": 8, "layers": 2, "feedforward": 16, "dropout": 0.1}
-NO_LAYERS = {"layers": 0, "attention": False, "message_passing": None}
+NO_LAYERS = {"layers": 0, "attention": None, "message_passing": None}
 SETTINGS: dict[str, tuple[dict[str, Any], Any, str]] = {
     "both": ({}, [], "graph"),
     "attention": ({"message_passing": None}, [], "graph"),
-    "linear": ({"message_passing": None, "feature_map": "elu"}, [], "graph"),
-    "messages": ({"attention": False}, [], "graph"),
-    "gcn without feed-forward": ({"attention": False, "message_passing": "gcn", "feedforward": 0}, [], "graph"),
-    "one linear map": ({"attention": False, "head_layers": 1, "feedforward": 0}, [], "graph"),
+    "linear": ({"message_passing": None, "attention": {"feature_map": "elu"}}, [], "graph"),
+    "messages": ({"attention": None}, [], "graph"),
+    "gcn without feed-forward": ({"attention": None, "message_passing": "gcn", "feedforward": 0}, [], "graph"),
+    "one linear map": ({"attention": None, "head_layers": 1, "feedforward": 0}, [], "graph"),
     "no layers": (NO_LAYERS, [], "graph"),
     "pairs without layers": (NO_LAYERS, [], "pair"),
     "own attention": ({}, "grit", "graph"),
@@ -143,7 +144,7 @@ def seen(model: nn.Module, compute: Callable[[], Any]) -> str:
 
 def graph_model(setting: str, **changed: Any) -> str:
     options, position, level = SETTINGS[setting]
-    config = GraphModelConfig(**{**_that_act(options), **options, **changed})
+    config = make(GraphModelConfig, merged(GraphModelConfig, _that_act(options), options, changed))
     torch.manual_seed(0)
     model = GraphModel(config, build(position, config.dims), Numbers(3), None, 2, level)
     batch = Batch.of(graphs(), model.position.encodings, grouping=model.grouping)
@@ -181,22 +182,44 @@ def test_each_option_of_a_model_of_texts(setting: str) -> None:
 
 
 def _each_acts(cls: type, values: Mapping[str, Any], made: Callable[..., str], options: Mapping[str, Any]) -> None:
-    assert set(values) == {each.name for each in fields(cls)}
+    assert set(values) == set(keys_of(cls))
     plain, silent = made(), []
     for name, value in values.items():
-        if name in options:
+        if name in keys_in(options):
             continue
         try:
-            if made(**{name: value}) == plain:
+            if made(**nested(name, value)) == plain:
                 silent.append(name)
         except (ConfigError, PositionError):
             continue
     assert not silent
 
 
+def keys_of(cls: Any) -> Iterator[str]:
+    """The dotted keys of a configuration; a group that may be null is a key, too."""
+    for name, hint in ((each.name, get_type_hints(cls)[each.name]) for each in fields(cls)):
+        groups = [each for each in (hint, *get_args(hint)) if is_dataclass(each)]
+        if groups != [hint]:
+            yield name
+        if groups and get_origin(hint) is not list:
+            yield from (f"{name}.{inner}" for inner in keys_of(groups[0]))
+
+
+def keys_in(given: Mapping[str, Any]) -> set[str]:
+    """The dotted keys of plain data, and those of its groups."""
+    inner = {f"{name}.{key}" for name, each in given.items() if isinstance(each, dict) for key in each}
+    return {*given, *inner}
+
+
+def nested(key: str, value: Any) -> dict[str, Any]:
+    """Plain data with one dotted key."""
+    group, _, name = key.rpartition(".")
+    return {group: {name: value}} if group else {key: value}
+
+
 def test_a_layer_without_the_model_around_it() -> None:
-    for options in ({"attention": False, "heads": 2}, {"message_passing": None, "message_activation": "gelu"}):
-        with pytest.raises(ConfigError, match=r"which has no effect, as (attention is false|message_passing is null)"):
+    for options in ({"attention": None, "norm_first": True}, {"message_passing": None, "message_activation": "gelu"}):
+        with pytest.raises(ConfigError, match=r"which has no effect, as (attention|message_passing) is null"):
             StackConfig(**options)
 
 
@@ -252,15 +275,15 @@ def test_each_option_of_a_search() -> None:
         SearchConfig(beam=1, length_penalty=0.0)
 
 
+def validated(**options: Any) -> TextTraining:
+    return TextTraining(validation=ValidationConfig(**options))
+
+
 REFUSED: dict[str, Callable[[], Any]] = {
-    "sampling.fanouts": lambda: SamplingConfig(fanouts=[3]),
-    "sampling.parts": lambda: SamplingConfig(parts=3),
-    "sampling.parts ": lambda: SamplingConfig("neighbours", parts=3),
-    "training.smoothing": lambda: PredictionTraining(smoothing=0.1),
-    "training.strategy": lambda: TrainingConfig(strategy="fsdp"),
+    "training.hardware.strategy": lambda: HardwareConfig(strategy="fsdp"),
     "dev_texts": lambda: GraphToTextConfig(DataConfig("a", "b"), dev_texts=3),
-    "training.metric": lambda: GraphToTextConfig(DataConfig("a"), training=TrainingConfig(metric="bleu")),
-    "training.patience": lambda: GraphToTextConfig(DataConfig("a"), training=TrainingConfig(patience=3)),
+    "training.validation.metric": lambda: GraphToTextConfig(DataConfig("a"), training=validated(metric="bleu")),
+    "training.validation.patience": lambda: GraphToTextConfig(DataConfig("a"), training=validated(patience=3)),
     "model.position_rate": lambda: PretrainedTextConfig(
         DataConfig("a", "b"), model=PretrainedConfig("x", position_rate=2.0)
     ),
@@ -276,10 +299,13 @@ def test_what_cannot_act_in_a_run_or_study(key: str) -> None:
 
 
 def test_what_acts_is_taken() -> None:
-    assert SamplingConfig("partition", parts=3).parts == 3
-    assert SamplingConfig("neighbours", fanouts=[3]).fanouts == [3]
-    assert TrainingConfig(strategy="fsdp", nodes=2).shards
-    assert GraphToTextConfig(DataConfig("a", "b"), dev_texts=3, training=TrainingConfig(metric="bleu")).greedy.beam == 1
+    with pytest.raises(ConfigError, match=r"^sampling has fanouts and parts, .* leave one out$"):
+        SamplingConfig([3], 3)
+    assert SamplingConfig().whole
+    assert not SamplingConfig(parts=3).whole
+    assert not SamplingConfig(fanouts=[3]).whole
+    assert HardwareConfig(strategy="fsdp", nodes=2).shards
+    assert GraphToTextConfig(DataConfig("a", "b"), dev_texts=3, training=validated(metric="bleu")).greedy.beam == 1
 
 
 def whole_graph(folder: Path, **training: Any) -> Any:
@@ -292,7 +318,7 @@ def whole_graph(folder: Path, **training: Any) -> Any:
 
 @pytest.mark.parametrize(("key", "value"), [("batch_size", 8), ("order", "by-size")])
 def test_a_step_of_the_whole_graph_has_no_batch(key: str, value: Any, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=f"training.{key} is .*, which has no effect, as sampling.kind is full"):
+    with pytest.raises(ConfigError, match=f"training.{key} is .*, which has no effect, as nothing is sampled"):
         train(whole_graph(tmp_path, **{key: value}))
 
 
@@ -301,38 +327,38 @@ TRAINING: dict[str, Any] = {
     "batch_size": 12,
     "accumulate": 2,
     "order": "by-size",
-    "optimiser": {"name": "SGD"},
-    "learning_rate": 0.002,
-    "warmup": 3,
-    "schedule": "constant",
-    "weight_decay": 0.5,
-    "clip": 0.01,
-    "smoothing": 0.1,
-    "precision": "bf16-mixed",
-    "validate_every": 3,
-    "metric": "loss",
-    "average": 2,
-    "patience": 1,
-    "checkpoint_every": 1,
-    "log_every": 1,
-    "loggers": [{"path": "lightning.pytorch.loggers.CSVLogger", "options": {"save_dir": "further"}}],
     "seed": 7,
-    "strategy": "fsdp",
+    "checkpoint_every": 1,
+    "optimiser.name": "SGD",
+    "optimiser.options": {"betas": [0.5, 0.6]},
+    "optimiser.learning_rate": 0.002,
+    "optimiser.warmup": 3,
+    "optimiser.schedule": "constant",
+    "optimiser.weight_decay": 0.5,
+    "optimiser.clip": 0.01,
+    "validation.every": 3,
+    "validation.metric": "loss",
+    "validation.patience": 1,
+    "validation.average": 2,
+    "hardware.precision": "bf16-mixed",
+    "hardware.strategy": "fsdp",
+    "logs.every": 1,
+    "logs.loggers": [{"path": "lightning.pytorch.loggers.CSVLogger", "options": {"save_dir": "further"}}],
 }
-FEW = {"steps": 4, "validate_every": 1, "checkpoint_every": 2, "log_every": 2}
-ELSEWHERE = {"accelerator", "devices", "nodes", "workers", "jobs", "deterministic"}
+FEW = {"steps": 4, "validation": {"every": 1}, "checkpoint_every": 2, "logs": {"every": 2}}
+ELSEWHERE = {f"hardware.{name}" for name in ("accelerator", "devices", "nodes", "workers", "jobs", "deterministic")}
 """They say where and how fast the same is computed; tests of devices, nodes, loaders and encodings look at them."""
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(280)
 def test_each_option_of_a_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert set(TRAINING) | ELSEWHERE == {each.name for each in fields(PredictionTraining)}
+    assert set(TRAINING) | ELSEWHERE == set(keys_of(PredictionTraining))
     monkeypatch.chdir(tmp_path)
     plain, silent = _trained(tmp_path, "plain", monkeypatch), []
     for name, value in TRAINING.items():
         try:
-            if _trained(tmp_path, name, monkeypatch, **{name: value}) == plain:
+            if _trained(tmp_path, name, monkeypatch, **nested(name, value)) == plain:
                 silent.append(name)
         except ConfigError:
             continue
@@ -345,9 +371,9 @@ def _trained(folder: Path, name: str, monkeypatch: pytest.MonkeyPatch, **changed
     prune = checkpoint.prune
     with monkeypatch.context() as patch:
         patch.setattr(checkpoint, "prune", lambda where, keep: (kept.append(_newest(where)), prune(where, keep)))
-        training = {**FEW, "learning_rate": 1e-9, **changed}
-        if "patience" not in changed:
-            training["learning_rate"] = changed.get("learning_rate", 0.01)
+        waits = "patience" in changed.get("validation", {})
+        rate = {"optimiser": {"learning_rate": 1e-9 if waits else 0.01}}
+        training = merged(PredictionTraining, FEW, rate, changed)
         config = single(folder, position=[], training=training, out=str(folder / name))
         result = train(config)
     out = folder / name
@@ -368,27 +394,34 @@ def _newest(folder: Path) -> str:
 
 
 CONFIGURATIONS = {
+    "AttentionConfig": "as GraphModelConfig",
     "BenchmarkConfig": "tests/tasks/prediction/test_train.py: name, folder and options are checked against the loader",
     "DataConfig": "tests/tasks/graph_to_text/test_train.py",
     "GraphModelConfig": "here",
     "GraphToTextConfig": "here; positions and start in tests/tasks/graph_to_text",
+    "HardwareConfig": "here; of several devices and machines in tests/tasks/training",
     "InjectConfig": "tests/tasks/graph_to_text/test_pretrained.py",
     "LoggerConfig": "tests/tasks/training/test_loggers.py",
+    "LogsConfig": "here; tests/tasks/training/test_loggers.py",
     "OptimiserConfig": "tests/tasks/training/test_optimiser.py",
     "Plan": "tests/parsing",
     "PredictionConfig": "here; tests/tasks/prediction",
+    "PredictionOptimiser": "here",
     "PredictionTraining": "here",
+    "PredictionValidation": "here",
     "PrepareConfig": "here",
     "PretrainedConfig": "here; tests/tasks/graph_to_text/test_pretrained.py",
     "PretrainedTextConfig": "here; tests/tasks/graph_to_text/test_pretrained.py",
-    "PretrainedTraining": "as TrainingConfig",
+    "PretrainedOptimiser": "as OptimiserConfig",
+    "PretrainedTraining": "as TextTraining",
     "Published": "tests/tasks/prediction/test_report.py",
     "SamplingConfig": "here; tests/tasks/prediction/test_nodes.py",
     "SearchConfig": "here",
     "StudyConfig": "here; tests/tasks/prediction",
     "TextsConfig": "tests/tasks/graph_to_text/test_pretrained.py",
-    "TrainingConfig": "here",
+    "TextTraining": "as PredictionTraining; smoothing in tests/nn/test_seq2seq.py and tests/tasks/graph_to_text",
     "TransformerConfig": "here",
+    "ValidationConfig": "here",
 }
 """Where the options of each configuration are looked at."""
 

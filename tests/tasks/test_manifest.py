@@ -128,6 +128,7 @@ def test_a_run_of_an_older_structpe_is_known_by_its_checksums(tmp_path: Path) ->
         run.begin(learned)
 
 
+@pytest.mark.slow
 def test_killed_at_any_moment_a_run_begins_again(tmp_path: Path) -> None:
     run, learned = begun(tmp_path)
     expected = contents(run.folder)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,11 @@ from structpe.tasks.config import make, to_dict
 from structpe.tasks.runs import load_run, train
 from structpe.tasks.training import lightning_module
 from structpe.tasks.training.result import WEIGHTS, digest
+from tests.tasks.changes import with_training
 from tests.tasks.graph_to_text import checkpoints, tiny
 from tests.tasks.prediction import tiny as predictions
 
-SHORT = {"steps": 2, "validate_every": 1, "checkpoint_every": 1, "warmup": 0}
+SHORT = {"steps": 2, "validation": {"every": 1}, "checkpoint_every": 1, "optimiser": {"warmup": 0}}
 
 
 def of_text(folder: Path) -> Any:
@@ -45,14 +47,11 @@ KINDS: dict[str, Callable[[Path], Any]] = {"text": of_text, "pretrained": of_pre
 def two(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """Two finished runs that differ in their learning rate: weights of equal names and shapes."""
     folder = tmp_path_factory.mktemp(request.param)
-    config = to_dict(KINDS[request.param](folder))
-    out = []
-    for number, rate in enumerate((0.01, 0.02)):
-        training = config["training"] | {"learning_rate": rate}
-        changed = config | {"out": str(folder / f"run-{number}"), "training": training}
-        train(make(type(KINDS[request.param](folder)), changed))
-        out.append(Path(changed["out"]))
-    return out[0], out[1]
+    config = KINDS[request.param](folder)
+    one, other = (folder / f"run-{number}" for number in range(2))
+    for out, rate in ((one, 0.01), (other, 0.02)):
+        train(with_training(replace(config, out=str(out)), optimiser={"learning_rate": rate}))
+    return one, other
 
 
 @pytest.fixture
@@ -105,7 +104,7 @@ def test_a_training_that_diverges_says_so_and_keeps_what_was_written(
 ) -> None:
     """After the second of three steps a weight is no number: neither weights nor checkpoint are written."""
     config = to_dict(KINDS[kind](tmp_path))
-    config["training"] |= {"steps": 3, "validate_every": 1 if kind == "prediction" else 2}
+    config["training"] |= {"steps": 3, "validation": {"every": 1 if kind == "prediction" else 2}}
     spoilt = lightning_module.Metrics.on_train_batch_end
 
     def after(self: Any, trainer: Any, module: Any, *others: Any) -> None:

@@ -108,9 +108,9 @@ def test_units_come_after():
 @pytest.mark.parametrize(
     ("file", "exact"),
     [
-        ("little_prince/amr-bank-struct-v1.6.txt", 1463),
-        ("bio/amr-release-dev-bio.txt", 464),
-        ("massive/massive_amr.txt", 1680),
+        pytest.param("little_prince/amr-bank-struct-v1.6.txt", 1463, marks=pytest.mark.slow),
+        pytest.param("bio/amr-release-dev-bio.txt", 464, marks=pytest.mark.slow),
+        pytest.param("massive/massive_amr.txt", 1680, marks=pytest.mark.slow),
         ("qald9/qald-9-amr-train.txt", 408),
     ],
 )
@@ -126,9 +126,13 @@ def test_an_amr_is_its_text_without_variables(file, exact):
     assert checked == exact
 
 
-def test_the_levi_graph_in_order_is_the_linearisation_without_brackets_and_repetitions():
+@pytest.mark.parametrize(
+    ("file", "least"),
+    [("qald9/qald-9-amr-train.txt", 100), pytest.param("massive/massive_amr.txt", 1000, marks=pytest.mark.slow)],
+)
+def test_the_levi_graph_in_order_is_the_linearisation_without_brackets_and_repetitions(file, least):
     exact = 0
-    for structure in read(corpus("amr/massive/massive_amr.txt"), "amr").structures:
+    for structure in read(corpus(f"amr/{file}"), "amr").structures:
         made, flat = levi(structure), linearise(structure)
         if len(structure.edges) == structure.size - 1:
             assert made.order is not None
@@ -136,4 +140,4 @@ def test_the_levi_graph_in_order_is_the_linearisation_without_brackets_and_repet
             flat_said = [t.removesuffix("-of") for t in flat.nodes if t not in "()"]
             assert [t.removesuffix("-of") for t in said] == flat_said
             exact += 1
-    assert exact > 1000
+    assert exact > least

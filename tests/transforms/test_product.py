@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from structpe.encodings import Distance, UndirectedDistance
 from structpe.errors import StructureError
 from structpe.structure import Structure, path
 from structpe.transforms import grid, product, with_class_token
+from tests.examples import examples
 from tests.strategies import digraphs
 
 
@@ -46,7 +47,7 @@ def test_labels_are_places_unless_given() -> None:
     assert grid((2, 1), labels=["a", "b"], name="image").nodes == ("a", "b")
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(a=digraphs(most=5, units=False), b=digraphs(most=4, units=False))
 def test_distances_in_a_product_add(a: Structure, b: Structure) -> None:
     whole = UndirectedDistance().one(product(a, b)).pairs()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 
@@ -12,6 +12,7 @@ from structpe.errors import StructureError
 from structpe.structure import Structure
 from structpe.transforms import levi, linearise
 from structpe.transforms.texts import Form, written
+from tests.examples import examples
 from tests.strategies import structures
 
 
@@ -58,7 +59,7 @@ def test_the_forms(form: Form, text: str | None) -> None:
     assert made.structure.size == (3 if form == "plain" else 6)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(structures(units=False), st.sampled_from(["levi", "plain", "linear"]), st.booleans(), st.text(max_size=5))
 def test_units_are_counted_in_the_order_of_their_nodes_and_cover_all_labels(
     graph: Structure, form: Form, prefix: bool, prompt: str

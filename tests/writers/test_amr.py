@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import penman
 import pytest
-from hypothesis import assume, example, given, settings
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from penman import surface
 from penman.models.amr import model
@@ -24,6 +24,7 @@ from structpe.formats import Item, as_text, read, triples, write
 from structpe.formats.amr import graph
 from structpe.formats.writing import WriteError
 from tests.datasets import SAMPLES, corpus
+from tests.examples import examples
 from tests.same import assert_same
 from tests.strategies import digraphs
 
@@ -93,7 +94,7 @@ def test_a_graph_of_triples_is_walked_from_its_root() -> None:
 
 
 @given(digraphs(units=False, connected=True), st.data())
-@settings(max_examples=80)
+@examples(80)
 def test_every_connected_graph_comes_back(made: Structure, data: st.DataObject) -> None:
     made = replace(made, root=data.draw(st.integers(0, made.size - 1)), order=None)
     attribute = [
@@ -120,7 +121,7 @@ def _named(structure: Structure, relations: object) -> list[tuple[str, str, str]
 
 
 @given(st.text(max_size=10), st.booleans())
-@settings(max_examples=200)
+@examples(200)
 def test_a_label_comes_back_or_is_refused(label: str, attribute: bool) -> None:
     flags = np.array([False, attribute])
     pair = Structure(("x", label), np.array([[0, 1]]), (":r",), root=0, features={"is_attribute": flags})
@@ -142,7 +143,7 @@ LINES = st.one_of(
 
 
 @given(LINES, LINES, LINES, LINES)
-@settings(max_examples=100)
+@examples(100)
 @example("call Shape::area before drawing .", "x", "", "")
 @example("a ::id two ::snt b", "a ::snt b", "::", "v1::2")
 def test_a_text_with_colons_comes_back(snt: str, tok: str, zh: str, note: str) -> None:
@@ -209,11 +210,11 @@ def test_penman_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("file", "step"),
     [
-        (SAMPLES / "amr_sample" / "train.txt", 2),
-        ("little_prince/amr-bank-struct-v3.0.txt", 4),
-        ("bio/amr-release-dev-bio.txt", 4),
+        (SAMPLES / "amr_sample" / "dev.txt", 1),
+        pytest.param("little_prince/amr-bank-struct-v3.0.txt", 4, marks=pytest.mark.slow),
+        pytest.param("bio/amr-release-dev-bio.txt", 4, marks=pytest.mark.slow),
         ("qald9/qald-9-amr-train.txt", 1),
-        ("massive/massive_amr.txt", 4),
+        pytest.param("massive/massive_amr.txt", 4, marks=pytest.mark.slow),
     ],
 )
 def test_corpora_come_back_with_the_same_meaning(tmp_path: Path, file: Path | str, step: int) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import structpe
 from structpe import StructPEError
 from structpe.formats import WRITERS, as_text, triples
+from structpe.structure import Structure
 from tests.same import assert_same
 
 FACTS = triples([("Orrin", "partOf", "Isles"), ("Isles", "in", "Sea")])
@@ -43,6 +46,21 @@ def test_what_is_wrong_is_said(tmp_path: Path) -> None:
         as_text(structpe.path(["a", "a"]), "triples")
     with pytest.raises(StructPEError, match=r"node 0 \('a'\) is in no edge"):
         as_text(structpe.path(["a"]), "triples")
+
+
+def test_directions_are_not_made_up() -> None:
+    """Formats of undirected graphs are graph6 and SMILES; the others would give back another graph."""
+    undirected = replace(FACTS, directed=False)
+    for name in set(WRITERS) - {"graph6", "smiles"}:
+        with pytest.raises(StructPEError, match=r"the edges are undirected|the structure is undirected"):
+            as_text(undirected, name)
+
+
+@pytest.mark.parametrize("name", ["tokens", "triples", "webnlg", "conllu", "amr", "ptb"])
+def test_a_character_that_no_reader_takes_is_not_written(name: str, tmp_path: Path) -> None:
+    both = Structure(("a\0b", "c"), np.array([[0, 1]]), ("r",), order=np.arange(2), root=0)
+    with pytest.raises(StructPEError, match=r"has the character 0, by which|which XML forbids"):
+        structpe.write([both], tmp_path / "file", to=name)
 
 
 @pytest.mark.parametrize("name", list(WRITERS))

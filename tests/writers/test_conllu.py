@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 import structpe
 from structpe import Structure
@@ -16,6 +16,7 @@ from structpe.formats import Item, as_text, read, tree, write
 from structpe.formats.reading import Skipped
 from structpe.formats.writing import WriteError
 from tests.datasets import SAMPLES, corpus
+from tests.examples import examples
 from tests.strategies import digraphs, relabelled, trees
 
 SENTENCE = """\
@@ -50,9 +51,9 @@ def test_what_was_read_comes_back(tmp_path: Path, graph: str) -> None:
     ("file", "graph"),
     [
         (SAMPLES / "trees_sample" / "sample.conllu", "basic"),
-        ("EWT/en_ewt-ud-dev.conllu", "basic"),
-        ("EWT/en_ewt-ud-dev.conllu", "enhanced"),
-        ("CS-CLTT/cs_cltt-ud-dev.conllu", "basic"),
+        pytest.param("EWT/en_ewt-ud-dev.conllu", "basic", marks=pytest.mark.slow),
+        pytest.param("EWT/en_ewt-ud-dev.conllu", "enhanced", marks=pytest.mark.slow),
+        pytest.param("CS-CLTT/cs_cltt-ud-dev.conllu", "basic", marks=pytest.mark.slow),
         ("AF-AfriBooms/af_afribooms-ud-dev.conllu", "basic"),
     ],
 )
@@ -94,13 +95,13 @@ def test_a_changed_enhanced_graph_is_written_with_its_change(tmp_path: Path) -> 
 
 
 @given(trees(units=False))
-@settings(max_examples=60)
+@examples(60)
 def test_every_tree_comes_back_in_its_reading_order(made: Structure) -> None:
     _there_and_back(made, "basic")
 
 
 @given(digraphs(units=False, connected=True))
-@settings(max_examples=60)
+@examples(60)
 def test_every_digraph_comes_back_as_enhanced_dependencies(made: Structure) -> None:
     if made.root is None and not len(made.edges):
         made = replace(made, root=0)

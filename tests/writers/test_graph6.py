@@ -7,7 +7,7 @@ from dataclasses import replace
 import networkx
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import structpe
@@ -16,6 +16,7 @@ from structpe import Structure
 from structpe.formats import as_text
 from structpe.formats.graph6 import graph6
 from structpe.formats.writing import WriteError
+from tests.examples import examples
 from tests.strategies import digraphs, undirected
 
 
@@ -25,7 +26,7 @@ def edges(structure: Structure) -> list[list[int]]:
 
 
 @given(st.one_of(undirected(units=False), digraphs(units=False), undirected(most=70, units=False)), st.data())
-@settings(max_examples=150)
+@examples(150)
 def test_every_graph_comes_back(made: Structure, data: st.DataObject) -> None:
     if made.directed:
         made = replace(made, edges=np.unique(made.edges, axis=0).reshape(-1, 2), relations=())

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import structpe
@@ -17,9 +17,11 @@ from structpe.formats import Item, as_text, read, write
 from structpe.formats.brackets import constituents
 from structpe.formats.writing import WriteError
 from tests.datasets import corpus
+from tests.examples import examples
 from tests.same import assert_same
 from tests.strategies import trees
 
+LARGE = (("train", 10), ("dev", 2), ("test", 4))  # all of them take a minute
 SENTENCE = "( (S (NP (DT The) (NN dog)) (VP (VBZ barks) (NP-1 (-NONE- *T*-2))) (-LRB- -LRB-) (CD 1\\/2) too))\n"
 
 
@@ -38,7 +40,7 @@ def test_a_bare_tree_has_no_tags() -> None:
 
 
 @given(trees(units=False, labels=False))
-@settings(max_examples=60)
+@examples(60)
 def test_every_tree_comes_back(made: Structure) -> None:
     made = replace(made, order=None)
     assume(made.size > 1)
@@ -61,7 +63,7 @@ def _nested(tree: Structure) -> object:
 
 
 @given(st.text(min_size=1, max_size=8))
-@settings(max_examples=100)
+@examples(100)
 def test_a_word_comes_back_or_is_refused(word: str) -> None:
     item = Item(structpe.path([word]), metadata={"categories": ("X",)})
     try:
@@ -103,7 +105,10 @@ def test_depth_is_no_danger() -> None:
     assert constituents(as_text(deep, "ptb"), preterminals="keep").structure.size == 5000
 
 
-@pytest.mark.parametrize(("part", "step"), [("train", 10), ("dev", 2), ("test", 4)])  # all of them take a minute
+@pytest.mark.parametrize(
+    ("part", "step"),
+    [("dev", 10), *(pytest.param(*each, marks=pytest.mark.slow) for each in LARGE)],
+)
 def test_the_sentiment_treebank_comes_back_byte_for_byte(tmp_path: Path, part: str, step: int) -> None:
     lines = corpus(f"sst_trees/{part}.txt").read_text(encoding="utf-8").splitlines(keepends=True)[::step]
     (tmp_path / "a.ptb").write_text("".join(lines), encoding="utf-8")

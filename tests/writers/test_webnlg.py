@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import structpe
@@ -15,6 +15,7 @@ from structpe import Structure
 from structpe.formats import Item, as_text, read, triples, write
 from structpe.formats.writing import WriteError
 from tests.datasets import SAMPLES, corpus
+from tests.examples import examples
 from tests.readers.test_webnlg import ENRICHED, ENTRY, RUSSIAN, document
 from tests.same import assert_same
 
@@ -41,8 +42,8 @@ def test_every_version_comes_back(tmp_path: Path) -> None:
     [
         SAMPLES / "kg_sample" / "train.xml",
         "challenge2017/dev/5triples",
-        "challenge2017/test/testdata_unseen_with_lex.xml",
-        "v3.0_en/en/dev/4triples",
+        pytest.param("challenge2017/test/testdata_unseen_with_lex.xml", marks=pytest.mark.slow),
+        pytest.param("v3.0_en/en/dev/4triples", marks=pytest.mark.slow),
     ],
 )
 def test_corpora_come_back(tmp_path: Path, path: Path | str) -> None:
@@ -70,7 +71,7 @@ def test_changed_texts_are_written_with_their_change(tmp_path: Path) -> None:
 
 
 @given(st.lists(st.tuples(*[st.text(min_size=1, max_size=6)] * 3), min_size=1, max_size=3), st.text(max_size=8))
-@settings(max_examples=100)
+@examples(100)
 def test_facts_come_back_or_are_refused(rows: list[tuple[str, str, str]], text: str) -> None:
     try:
         made = triples(rows)

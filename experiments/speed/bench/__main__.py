@@ -18,14 +18,13 @@ from __future__ import annotations
 
 import argparse
 import sys
-from contextlib import nullcontext
 from pathlib import Path
 
 import samples
 from report import listed, report
 from turns import Disagreement
 
-from structpe.encodings.compiled import slow
+from structpe.encodings.compiled import at_once, slow
 from structpe.errors import StructPEError
 
 
@@ -46,7 +45,7 @@ def main() -> int:
         return 0
     samples.given(smiles=given.molecules, amr=given.amr, conllu=given.parses)
     try:
-        with slow() if given.without_numba else nullcontext():
+        with slow() if given.without_numba else at_once():
             return 0 if report(given.only, given.rounds) else 1
     except (Disagreement, StructPEError) as error:
         print(f"bench: {error}", file=sys.stderr)

@@ -14,18 +14,20 @@ from structpe.data.prepare import PrepareConfig
 from structpe.errors import ConfigError
 from structpe.nn.search import SearchConfig
 from structpe.nn.seq2seq import TransformerConfig
-from structpe.plain.options import OPTION, Inert, bounded, refuse_inert
+from structpe.plain.options import OPTION, Inert, bounded, check_shares, refuse_inert
 from structpe.tasks import config as configurations
-from structpe.tasks.training.config import TrainingConfig
+from structpe.tasks.training.config import OptimiserConfig, TrainingConfig
 
 __all__ = [
     "DataConfig",
     "GraphToTextConfig",
     "InjectConfig",
     "PretrainedConfig",
+    "PretrainedOptimiser",
     "PretrainedTextConfig",
     "PretrainedTraining",
     "TextConfig",
+    "TextTraining",
     "load_config",
 ]
 
@@ -56,6 +58,21 @@ class DataConfig:
 
 
 @dataclass(frozen=True)
+class TextTraining(TrainingConfig):
+    """The training of a model of texts, as in :class:`TrainingConfig`.
+
+    Args:
+        smoothing: e of label smoothing.
+    """
+
+    smoothing: float = 0.1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_shares(self, "training.", "smoothing")
+
+
+@dataclass(frozen=True)
 class TextConfig(ABC):
     """Base class of the configurations of graph to text.
 
@@ -66,7 +83,7 @@ class TextConfig(ABC):
         training: how the model is trained.
         search: how texts are searched for. A validation that scores texts searches greedily, with the same length.
         dev_texts: number of items of the validation split, always the same, whose texts are scored if
-            ``training.metric`` is ``bleu`` or ``chrf``; 0 for all. The loss is always that of all items.
+            ``training.validation.metric`` is ``bleu`` or ``chrf``; 0 for all. The loss is always that of all items.
         out: folder of the run.
         name: name of the run in tables.
     """
@@ -74,7 +91,7 @@ class TextConfig(ABC):
     data: DataConfig
     prepare: Any
     model: Any
-    training: TrainingConfig = field(default_factory=TrainingConfig)
+    training: TextTraining = field(default_factory=TextTraining)
     search: SearchConfig = field(default_factory=SearchConfig)
     dev_texts: int = 500
     out: str = "runs/graph-to-text"
@@ -83,8 +100,8 @@ class TextConfig(ABC):
     inert: ClassVar[tuple[Inert, ...]] = (
         Inert(
             ("dev_texts",),
-            "training.metric is loss, for which no texts are written",
-            lambda c: c.training.metric == "loss",
+            "training.validation.metric is loss, for which no texts are written",
+            lambda c: c.training.validation.metric == "loss",
         ),
     )
 
@@ -92,14 +109,14 @@ class TextConfig(ABC):
         configurations.check_folder("out", self.out)
         if self.dev_texts < 0:
             raise ConfigError(f"dev_texts is {self.dev_texts}; give a number of items, or 0 for all")
-        bounded(self, dev_texts=OPTION)
-        if self.training.metric not in METRICS:
+        bounded(self, dev_texts=(0, OPTION))
+        if (metric := self.training.validation.metric) not in METRICS:
             known = ", ".join(map(repr, METRICS))
-            raise ConfigError(f"training.metric takes one of {known}; given is {self.training.metric!r}")
+            raise ConfigError(f"training.validation.metric takes one of {known}; given is {metric!r}")
         refuse_inert(self)
         if not self.data.dev:
             rule = Inert(("metric", "patience"), "data.dev is null, and the last model is kept")
-            refuse_inert(self.training, "training.", [rule])
+            refuse_inert(self.training.validation, "training.validation.", [rule])
 
     @property
     def greedy(self) -> SearchConfig:
@@ -134,13 +151,20 @@ class GraphToTextConfig(TextConfig):
 
 
 @dataclass(frozen=True)
-class PretrainedTraining(TrainingConfig):
-    """The training of a pretrained model, as in :class:`TrainingConfig`, with defaults for fine-tuning."""
+class PretrainedOptimiser(OptimiserConfig):
+    """An optimiser, as in :class:`OptimiserConfig`, with defaults for fine-tuning."""
+
+    learning_rate: float = 1e-4
+    warmup: int = 200
+
+
+@dataclass(frozen=True)
+class PretrainedTraining(TextTraining):
+    """The training of a pretrained model, as in :class:`TextTraining`, with defaults for fine-tuning."""
 
     steps: int = 5_000
     batch_size: int = 16
-    learning_rate: float = 1e-4
-    warmup: int = 200
+    optimiser: PretrainedOptimiser = field(default_factory=PretrainedOptimiser)
     smoothing: float = 0.0
 
 
@@ -153,7 +177,7 @@ class PretrainedConfig:
             BART, or a decoder, such as Llama or GPT-2.
         options: keys of the checkpoint's configuration to change, such as ``dropout_rate``.
         freeze: whether only the position models are trained.
-        position_rate: factor of ``training.learning_rate`` for the position models, whose parameters are new.
+        position_rate: factor of ``training.optimiser.learning_rate`` for the position models, whose parameters are new.
     """
 
     pretrained: str

@@ -33,7 +33,7 @@ class GraphToText(Task):
     def __init__(self, text_model: TextModel, dev: Sequence[GraphTextExample], config: TextConfig) -> None:
         self.text_model, self.model, self.uses_all = text_model, text_model.model, text_model.uses_all
         self.dev, self.config = dev, config
-        self.scored = _drawn(len(dev), config.dev_texts) if config.training.metric != "loss" else []
+        self.scored = _drawn(len(dev), config.dev_texts) if config.training.validation.metric != "loss" else []
 
     def loss(self, batch: Any) -> tuple[Tensor, Tensor]:
         return self.text_model.loss(batch, self.config.training.smoothing)

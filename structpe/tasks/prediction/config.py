@@ -5,15 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from structpe.errors import ConfigError
 from structpe.nn.graph_model import GraphModelConfig
-from structpe.plain.options import OPTION, Inert, bounded, refuse_inert
+from structpe.plain.options import OPTION, bounded
 from structpe.tasks import config as configurations
-from structpe.tasks.training.config import TrainingConfig
+from structpe.tasks.training.config import OptimiserConfig, TrainingConfig, ValidationConfig
 
-__all__ = ["BenchmarkConfig", "PredictionConfig", "PredictionTraining", "SamplingConfig", "load_config"]
+__all__ = [
+    "BenchmarkConfig",
+    "PredictionConfig",
+    "PredictionOptimiser",
+    "PredictionTraining",
+    "PredictionValidation",
+    "SamplingConfig",
+    "load_config",
+]
 
 
 @dataclass(frozen=True)
@@ -33,19 +41,19 @@ class BenchmarkConfig:
 
 @dataclass(frozen=True)
 class SamplingConfig:
-    """How a graph is sampled for training, if its nodes are predicted.
+    """How a graph is sampled for training, if its nodes are predicted: by one of two options, or not at all.
 
-    ``full``: every step takes the whole graph; ``training.batch_size`` has no effect.
+    With neither, every step takes the whole graph; ``training.batch_size`` has no effect.
 
-    ``neighbours``: a step takes ``training.batch_size`` training nodes, and samples messages to them and to their
-    neighbours (Hamilton et al. 2017). Give as many fanouts as the model has layers. ``gcn`` uses the weights of the
-    whole graph, and sampled messages also represent the others; ``sage`` takes the mean of the sampled messages;
-    ``gin`` and ``gine`` take their sum, which is smaller than on the whole graph.
+    With ``fanouts``, a step takes ``training.batch_size`` training nodes, and samples messages to them and to their
+    neighbours (Hamilton et al. 2017). ``gcn`` uses the weights of the whole graph, and sampled messages also represent
+    the others; ``sage`` takes the mean of the sampled messages; ``gin`` and ``gine`` take their sum, which is smaller
+    than on the whole graph.
 
-    ``partition``: the graph is cut into ``parts``, and a step takes ``training.batch_size`` of them, with all edges
-    among their nodes (Chiang et al. 2019). Parts without a training node are not used. If a part has nearly a single
-    class, use many small parts per step and ``norm: layer``: a model may not learn from few large ones with statistics
-    over them.
+    With ``parts``, the graph is cut into these, and a step takes ``training.batch_size`` of them, with all edges among
+    their nodes (Chiang et al. 2019). Parts without a training node are not used. If a part has nearly a single class,
+    use many small parts per step and ``norm: layer``: a model may not learn from few large ones with statistics over
+    them.
 
     In each case every training node occurs once an epoch. Encodings of nodes are computed on the whole graph, those of
     pairs on the nodes of a step; attention is among these nodes. Validation and test use the whole graph, unless the
@@ -55,54 +63,63 @@ class SamplingConfig:
     allowed.
 
     Args:
-        kind: one of the three.
-        fanouts: number of messages sampled to each node at each distance, beginning with the training nodes.
-        parts: number of parts, of similar size and with few edges between them.
+        fanouts: number of messages sampled to each node at each distance, beginning with the training nodes, such as
+            ``[10, 10]``; as many as the model has layers.
+        parts: number of parts, of similar size and with few edges between them, such as 64.
     """
 
-    kind: Literal["full", "neighbours", "partition"] = "full"
-    fanouts: list[int] = field(default_factory=lambda: [10, 10])
-    parts: int = 64
-
-    inert: ClassVar[tuple[Inert, ...]] = (
-        Inert(("fanouts",), "sampling.kind is not neighbours", lambda c: c.kind != "neighbours"),
-        Inert(("parts",), "sampling.kind is not partition", lambda c: c.kind != "partition"),
-    )
+    fanouts: list[int] | None = None
+    parts: int | None = None
 
     def __post_init__(self) -> None:
-        if not self.fanouts or min(self.fanouts) < 1:
+        if self.fanouts is not None and self.parts is not None:
+            raise ConfigError("sampling has fanouts and parts, which are two ways to sample a graph; leave one out")
+        if self.parts is not None:
+            bounded(self, "sampling.", parts=(1, OPTION))
+        if self.fanouts is not None and (not self.fanouts or min(self.fanouts) < 1):
             raise ConfigError(f"sampling.fanouts is {self.fanouts}; give a number, 1 or more, for each distance")
-        if self.parts < 1:
-            raise ConfigError(f"sampling.parts is {self.parts}; it must be 1 or more")
-        bounded(self, "sampling.", parts=OPTION)
-        if max(self.fanouts) > OPTION:
-            raise ConfigError(f"sampling.fanouts has {max(self.fanouts)}; at most {OPTION} is allowed, give fewer")
-        refuse_inert(self, "sampling.")
+        if max(self.fanouts or [0]) > OPTION:
+            raise ConfigError(
+                f"sampling.fanouts has {max(self.fanouts or [])}; at most {OPTION} is allowed, give fewer"
+            )
+
+    @property
+    def whole(self) -> bool:
+        """Whether every step takes the whole graph."""
+        return self.fanouts is None and self.parts is None
+
+
+@dataclass(frozen=True)
+class PredictionOptimiser(OptimiserConfig):
+    """An optimiser, as in :class:`OptimiserConfig`, with defaults for benchmarks."""
+
+    learning_rate: float = 1e-3
+    warmup: int = 100
+    schedule: Literal["inverse-sqrt", "cosine", "constant"] = "cosine"
+    weight_decay: float = 1e-5
+
+
+@dataclass(frozen=True)
+class PredictionValidation(ValidationConfig):
+    """Validations, as in :class:`ValidationConfig`; the best model has the best official metric."""
+
+    metric: str = "official"
+    patience: int = 0
 
 
 @dataclass(frozen=True)
 class PredictionTraining(TrainingConfig):
     """The training of a model of graphs, as in :class:`TrainingConfig`, with defaults for benchmarks.
 
-    The best model has the best official metric on the validation split.
-
-    Several ``devices`` share each batch. The result is that of one device, with two exceptions: dropout draws other
-    numbers, and batch normalisation (``model.norm: batch``, or in a position model such as ``rwse``) normalises over
-    the part of the batch on a device.
+    Several ``hardware.devices`` share each batch. The result is that of one device, with two exceptions: dropout draws
+    other numbers, and batch normalisation (``model.norm: batch``, or in a position model such as ``rwse``) normalises
+    over the part of the batch on a device.
     """
 
     steps: int = 10_000
     batch_size: int = 32
-    learning_rate: float = 1e-3
-    warmup: int = 100
-    schedule: Literal["inverse-sqrt", "cosine", "constant"] = "cosine"
-    weight_decay: float = 1e-5
-    smoothing: float = 0.0
-    metric: str = "official"
-    patience: int = 0
-    accelerator: Literal["auto", "cpu", "gpu"] = "auto"
-
-    inert: ClassVar[tuple[Inert, ...]] = (Inert(("smoothing",), "no loss of a prediction has label smoothing"),)
+    optimiser: PredictionOptimiser = field(default_factory=PredictionOptimiser)
+    validation: PredictionValidation = field(default_factory=PredictionValidation)
 
 
 @dataclass(frozen=True)

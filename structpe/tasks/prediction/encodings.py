@@ -144,9 +144,9 @@ def _attends_to_all(model: GraphModel) -> bool:
     config, position = model.config, model.position
     if not config.attention:
         return False
-    if position.own_attention or config.kernel not in ("auto", "edges", "linear"):
+    if position.own_attention or config.attention.kernel not in ("auto", "edges", "linear"):
         return True
-    return config.feature_map == "none" and not all(_lists(position, layer) for layer in range(config.layers))
+    return config.attention.feature_map == "none" and not all(_lists(position, layer) for layer in range(config.layers))
 
 
 def _lists(position: PositionModel, layer: int) -> bool:
@@ -162,11 +162,11 @@ def check_pairs(config: PredictionConfig, benchmark: Benchmark, model: GraphMode
     Raises:
         ConfigError: there are too many nodes.
     """
-    n, kind, parts = benchmark.graphs[0].size, config.sampling.kind, config.sampling.parts
+    n, parts = benchmark.graphs[0].size, config.sampling.parts
     if n <= MOST or not quadratic(model):
         return
     who = "attention looks" if _attends_to_all(model) else "an encoding of the position model looks"
-    if kind == "partition":
+    if parts is not None:
         together = -(-n // parts) * config.training.batch_size
         if together > MOST:
             raise benchmark.error(
@@ -175,7 +175,7 @@ def check_pairs(config: PredictionConfig, benchmark: Benchmark, model: GraphMode
             )
         return
     raise benchmark.error(
-        f"the graph has {n} nodes, and {who} at all pairs of nodes, of {MOST} nodes at most. Set sampling.kind to "
-        f"partition; or make attention linear (model.feature_map: elu), let a position model list the pairs that "
-        f"attend (exphormer, dwivedi-neighbours), or leave attention out (model.attention: false)"
+        f"the graph has {n} nodes, and {who} at all pairs of nodes, of {MOST} nodes at most. Set sampling.parts, "
+        f"such as 64; or make attention linear (model.attention.feature_map: elu), let a position model list the pairs "
+        f"that attend (exphormer, dwivedi-neighbours), or leave attention out (model.attention: null)"
     )

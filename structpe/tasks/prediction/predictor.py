@@ -135,8 +135,8 @@ class Predictions:
             probabilities of all classes.
     """
 
-    graph: Int[np.ndarray, "c"]
-    node: Int[np.ndarray, "c"] | None
+    graph: Int[np.ndarray, " c"]
+    node: Int[np.ndarray, " c"] | None
     scores: Float[np.ndarray, "c k"]
     columns: Mapping[str, NDArray[Any]]
 

@@ -23,7 +23,7 @@ import torch
 from structpe.errors import ConfigError, StructPEError, explained
 from structpe.system.printing import escaping, on_terminal, say
 from structpe.system.processes import busy, ending, requested, waiting
-from structpe.system.progress import ProgressBars
+from structpe.system.progress import ProgressBars, duration
 from structpe.system.workers import ends_with_its_parent
 from structpe.tasks.prediction.config import PredictionConfig
 from structpe.tasks.prediction.report import Outcome, claim
@@ -242,10 +242,9 @@ def run_all(
         ReadError: data of one of several sets are missing or damaged; no run is started.
     """
     configs = {key: study.run(key) for key in keys} if fresh else matching_configs(study, keys)
-    if wide := [key for key, config in configs.items() if config.training.nodes > 1]:
-        raise ConfigError(
-            f"{wide[0]}: training.nodes is {configs[wide[0]].training.nodes}; studies train on one machine"
-        )
+    if wide := [key for key, config in configs.items() if config.training.hardware.nodes > 1]:
+        nodes = configs[wide[0]].training.hardware.nodes
+        raise ConfigError(f"{wide[0]}: training.hardware.nodes is {nodes}; studies train on one machine")
     for seeds in by_row(keys).values():
         PredictionRun(configs[seeds[0]]).check()
     threads = threads or requested() or 1
@@ -269,8 +268,9 @@ def run_all(
             run = PredictionRun(configs[key])
             claim_folder(run.folder, run.writes(), run.owned())  # before the log is written
             with waiting(threads):
-                training = configs[key].training
-                config = replace(configs[key], training=replace(training, jobs=max(jobs, training.jobs)))
+                training, hardware = configs[key].training, configs[key].training.hardware
+                hardware = replace(hardware, jobs=max(jobs, hardware.jobs))
+                config = replace(configs[key], training=replace(training, hardware=hardware))
                 pool.start(key, _run, (study.folder(key), config, fresh, threads, Path(study.out) / "encodings"))
         pool.wait_for_all()
     return report.failed
@@ -321,8 +321,8 @@ class _Report:
         """The number of runs left, and an estimate of their time from the runs so far."""
         if not self.left:
             return ""
-        minutes = (time.monotonic() - self._began) / 60 / self._trained * self.left
-        return f"; {self.left} runs left, about {max(1, round(minutes))} min"
+        left = duration((time.monotonic() - self._began) / self._trained * self.left)
+        return f"; {self.left} runs left, about {left}"
 
 
 def _run(folder: Path, config: PredictionConfig, fresh: bool, threads: int, encodings: Path, tell: Connection) -> None:

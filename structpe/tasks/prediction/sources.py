@@ -104,11 +104,8 @@ def _check_whole(config: PredictionConfig, benchmark: Benchmark, here: str) -> N
     Raises:
         ConfigError: sampling is on.
     """
-    if config.sampling.kind != "full":
-        raise benchmark.error(
-            f"sampling.kind is {config.sampling.kind!r}, which is for one graph whose nodes are predicted; here "
-            f"{here}: set sampling.kind to full"
-        )
+    if not config.sampling.whole:
+        raise benchmark.error(f"sampling is for one graph whose nodes are predicted; here {here}: leave sampling out")
 
 
 class Cutter:
@@ -207,8 +204,8 @@ class GraphExamples(ExampleSource, name="graph"):
     @staticmethod
     def data(config: PredictionConfig, benchmark: Benchmark, split: Split, model: GraphModel, folder: Path) -> Data:
         _check_whole(config, benchmark, "whole graphs are, some of them in each step")
-        encodings = encode(benchmark.graphs, model.position.encodings, folder, config.training.jobs)
-        collate = Structures(model.grouping, device_of(config.training).type)
+        encodings = encode(benchmark.graphs, model.position.encodings, folder, config.training.hardware.jobs)
+        collate = Structures(model.grouping, device_of(config.training.hardware).type)
         targets = np.asarray(benchmark.targets)
         train, valid, test = (
             [Example.of(benchmark.graphs[i], encodings.of(i), targets[i]) for i in part.tolist()] for part in split
@@ -217,7 +214,7 @@ class GraphExamples(ExampleSource, name="graph"):
         return Data(train, sizes, collate, valid, test, collate, encodings.seconds)
 
 
-_WHOLE = Inert(("batch_size", "order"), "sampling.kind is full, and every step takes the whole graph")
+_WHOLE = Inert(("batch_size", "order"), "nothing is sampled, and every step takes the whole graph")
 
 
 class NodeExamples(ExampleSource, name="node"):
@@ -226,25 +223,27 @@ class NodeExamples(ExampleSource, name="node"):
     @staticmethod
     def data(config: PredictionConfig, benchmark: Benchmark, split: Split, model: GraphModel, folder: Path) -> Data:
         check_pairs(config, benchmark, model)
-        if config.sampling.kind == "full":
+        sampling = config.sampling
+        if sampling.whole:
             refuse_inert(config.training, "training.", [_WHOLE])
-        kind, by_parts = config.sampling.kind, config.sampling.kind == "partition" and quadratic(model)
+        by_parts = sampling.parts is not None and quadratic(model)
         encodings, scored = model.position.encodings, Structures(model.grouping)
         asked = [e for e in encodings if e.arity == 1 or not by_parts]
-        computed = encode(benchmark.graphs, asked, folder, config.training.jobs)
+        computed = encode(benchmark.graphs, asked, folder, config.training.hardware.jobs)
         whole = Example.of(benchmark.graphs[0], computed.of(0), benchmark.targets)
         valid, test = (_whole(whole, part) for part in (split.valid, split.test))
-        if kind == "full":
+        if sampling.whole:
             seen = _whole(whole, split.train)
             collated = Structures(model.grouping)  # a separate one, which keeps the batch of the training nodes
             return Data(seen, np.array([whole.size]), collated, valid, test, scored, computed.seconds)
         seeds = _known_targets(benchmark, split.train)
         cutter = Cutter(benchmark.graphs[0], whole, [e for e in encodings if e.arity == 2], model.grouping)
-        if kind == "neighbours":
+        if sampling.fanouts is not None:
             most = most_nodes(model, whole.size)
-            draw = Neighbourhoods(cutter, config.sampling.fanouts, config.training.seed, most)
+            draw = Neighbourhoods(cutter, sampling.fanouts, config.training.seed, most)
             return Data(seeds.tolist(), np.ones_like(seeds), draw, valid, test, scored, computed.seconds)
-        parts = partition(benchmark.graphs[0], config.sampling.parts)
+        assert sampling.parts is not None
+        parts = partition(benchmark.graphs[0], sampling.parts)
         if by_parts:
             valid, test = (cutter.pieces(parts, config.training.batch_size, part) for part in (split.valid, split.test))
         learned = [i for i, nodes in enumerate(parts) if np.isin(nodes, seeds).any()]
@@ -272,7 +271,7 @@ class PairExamples(ExampleSource, name="pair"):
     def data(config: PredictionConfig, benchmark: Benchmark, split: Split, model: GraphModel, folder: Path) -> Data:
         _check_whole(config, benchmark, "pairs of nodes are, some of them in each step")
         check_pairs(config, benchmark, model)
-        computed = encode(benchmark.graphs, model.position.encodings, folder, config.training.jobs)
+        computed = encode(benchmark.graphs, model.position.encodings, folder, config.training.hardware.jobs)
         triples = np.asarray(benchmark.targets)
         batch = collate([Example.of(benchmark.graphs[0], computed.of(0))], model.grouping)
         train, valid, test = (part.tolist() for part in split)
@@ -311,7 +310,7 @@ class Queries(Collate):
     def size(self, example: int) -> int:
         return 2 * len(self.batch.graph)
 
-    def owners(self, batch: Batch) -> Int[Tensor, "c"]:
+    def owners(self, batch: Batch) -> Int[Tensor, " c"]:
         assert batch.queries is not None
         return torch.arange(len(batch.queries)) // 2
 

@@ -19,10 +19,11 @@ import torch
 
 import structpe
 from structpe.errors import ConfigError, located
+from structpe.nn.graph_model import GraphModelConfig
 from structpe.plain.options import RUNS
 from structpe.registry import unknown
 from structpe.tasks import config as configurations
-from structpe.tasks.prediction.config import PredictionConfig
+from structpe.tasks.prediction.config import PredictionConfig, PredictionTraining, SamplingConfig
 
 __all__ = ["Key", "Published", "StudyConfig", "by_row", "load_study", "versions"]
 
@@ -162,12 +163,14 @@ class StudyConfig:
     def _plain(self, key: Key) -> dict[str, Any]:
         """The plain data of a run's configuration: values of the model override those of the data and the study."""
         data, model = dict(self.data[key.data]), dict(self.models[key.model])
-        common = {"training": self.training, "sampling": self.sampling}
-        parts = {
-            name: {**_part(mine, name), **_part(data.pop(name, {}), name), **_part(model.pop(name, {}), name)}
-            for name, mine in common.items()
+        common = {"training": (PredictionTraining, self.training), "sampling": (SamplingConfig, self.sampling)}
+        parts: dict[str, Any] = {
+            name: configurations.merged(
+                kind, *(_part(each, name) for each in (mine, data.pop(name, {}), model.pop(name, {})))
+            )
+            for name, (kind, mine) in common.items()
         }
-        parts["model"] = {**model, **_part(data.pop("model", {}), "model")}
+        parts["model"] = configurations.merged(GraphModelConfig, model, _part(data.pop("model", {}), "model"))
         folder = data.get("folder", "")
         if isinstance(folder, str):
             data["folder"] = str(Path(self.root) / folder)

@@ -40,7 +40,7 @@ class Collate(ABC):
         """The size of an example, in units of ``room``."""
 
     @abstractmethod
-    def owners(self, batch: Batch) -> Int[Tensor, "c"]:
+    def owners(self, batch: Batch) -> Int[Tensor, " c"]:
         """The index of the example of each predicted row, in the list of examples of the batch."""
 
 
@@ -69,7 +69,7 @@ class Structures(Collate):
     def size(self, example: Example) -> int:
         return example.size
 
-    def owners(self, batch: Batch) -> Int[Tensor, "c"]:
+    def owners(self, batch: Batch) -> Int[Tensor, " c"]:
         return batch.order if batch.target_mask is None else batch.order[batch.graph[batch.target_mask]]
 
 
@@ -120,8 +120,8 @@ class Prediction(Task):
         targets = np.concatenate([part.targets for part in parts])[order]
         if not np.isfinite(answers).all():
             raise StructPEError(
-                "the model predicts numbers that are not finite: training has diverged; lower training.learning_rate, "
-                "or raise training.warmup"
+                "the model predicts numbers that are not finite: training has diverged; lower "
+                "training.optimiser.learning_rate, or raise training.optimiser.warmup"
             )
         total, count = sum(part.loss for part in parts), sum(part.count for part in parts)
         if not count:

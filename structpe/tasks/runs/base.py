@@ -121,7 +121,10 @@ class Run(Registered, ABC, Generic[C, D, L, R]):
     config_class: ClassVar[type[Any]]
     result_class: ClassVar[type[Any]]
     learned_files: ClassVar[tuple[str, ...]]
-    free: ClassVar[tuple[str, ...]] = ("training.accelerator", "training.workers", "training.jobs", "training.loggers")
+    free: ClassVar[tuple[str, ...]] = (
+        *(f"training.hardware.{name}" for name in ("accelerator", "workers", "jobs")),
+        "training.logs.loggers",
+    )
     extra: ClassVar[str]
     keeps_checkpoints: ClassVar[bool] = False
 
@@ -223,8 +226,8 @@ class Run(Registered, ABC, Generic[C, D, L, R]):
             MissingExtra: Lightning is not installed.
         """
         self.check()
-        check_optimiser(self.config.training)
-        if number(self.config.training):
+        check_optimiser(self.config.training.optimiser)
+        if number(self.config.training.hardware):
             return self._train_beside_first(fresh)
         folders.check_free(self.folder, self.writes(), self.owned())
         with lock(self.folder):
@@ -376,11 +379,13 @@ class Run(Registered, ABC, Generic[C, D, L, R]):
         if training.order == "by-size" and len(set(setup.sizes.tolist())) == 1:
             refuse_inert(training, "training.", [Inert(("order",), "all training examples are of one size")])
         by_size = setup.task.pads if training.order == "auto" else training.order == "by-size"
-        plan = BatchPlan(setup.sizes, training.batch_size, training.seed, training.processes, setup.content, by_size)
+        plan = BatchPlan(
+            setup.sizes, training.batch_size, training.seed, training.hardware.processes, setup.content, by_size
+        )
         count = training.steps * training.accumulate
         # A single graph, which all steps share, is moved once; see Batch.to.
-        pinned = folders.device_of(training).type == "cuda" and len(setup.sizes) > 1
-        batches = Batches(setup.examples, plan, setup.collate, count, workers=training.workers, pinned=pinned)
+        pinned = folders.device_of(training.hardware).type == "cuda" and len(setup.sizes) > 1
+        batches = Batches(setup.examples, plan, setup.collate, count, workers=training.hardware.workers, pinned=pinned)
         fit(setup.task, batches, training, self.folder, fresh=fresh, run=self.identity)
         return plan.per_epoch
 

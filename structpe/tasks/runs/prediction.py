@@ -89,7 +89,7 @@ class PredictionRun(Run[PredictionConfig, BenchmarkSplit, LearnedPrediction, Out
         self._named("data", lambda: find(config.data.name, config.data.folder, **config.data.options))
         position = self._named("position", lambda: build(config.position, config.model.dims))
         self._named("model", lambda: GraphModel(config.model, position, None, None, 1))
-        check_devices(config.training)
+        check_devices(config.training.hardware)
 
     def read(self) -> BenchmarkSplit:
         data = self.config.data
@@ -128,12 +128,12 @@ class PredictionRun(Run[PredictionConfig, BenchmarkSplit, LearnedPrediction, Out
         _tell(benchmark, made, model)
         return TrainingSetup(
             task,
-            replace(config.training, metric=metric),
+            replace(config.training, validation=replace(config.training.validation, metric=metric)),
             made.train,
             made.sizes,
             made.collate,
             _content(benchmark, split, learned.position, model),
-            partial(self._score, task, benchmark, made, versions(device_of(config.training))),
+            partial(self._score, task, benchmark, made, versions(device_of(config.training.hardware))),
         )
 
     def reads(self) -> Reads:
@@ -159,7 +159,7 @@ class PredictionRun(Run[PredictionConfig, BenchmarkSplit, LearnedPrediction, Out
     ) -> Outcome:
         """Score the best model on the test split, which is not used before."""
         self.best(task.model)
-        device = device_of(self.config.training)
+        device = device_of(self.config.training.hardware)
         task.model.to(device)
         with torch.no_grad():
             scores = task.scores(data.test, device, 0, 1, lambda mine: [mine])
@@ -196,9 +196,9 @@ def readable(configs: Sequence[PredictionConfig]) -> None:
 
 def _metric(config: PredictionConfig, benchmark: Benchmark) -> str:
     """The metric that selects the best model. Checked before graphs are encoded, which may take minutes."""
-    official, given = benchmark.objective.metric, config.training.metric
+    official, given = benchmark.objective.metric, config.training.validation.metric
     if given not in ("official", "loss", official):
-        raise ConfigError(f"training.metric takes 'official', 'loss' or {official!r}; given is {given!r}")
+        raise ConfigError(f"training.validation.metric takes 'official', 'loss' or {official!r}; given is {given!r}")
     return official if given == "official" else given
 
 
@@ -211,8 +211,10 @@ def _split(config: PredictionConfig, benchmark: Benchmark) -> Split:
     for part, numbers in (("train", split.train), ("test", split.test)):
         if not len(numbers):
             raise benchmark.error(f"split {number} has nothing in its {part} part; use another, or correct the files")
-    if config.training.patience and not len(split.valid):
-        raise benchmark.error("there is no validation split, which patience looks at; set training.patience to 0")
+    if config.training.validation.patience and not len(split.valid):
+        raise benchmark.error(
+            "there is no validation split, which patience looks at; set training.validation.patience to 0"
+        )
     return split
 
 

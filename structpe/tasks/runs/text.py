@@ -109,8 +109,8 @@ class TextRun(Run[C, Splits, L, Result], ABC):
     def setup(self, data: Splits, learned: L) -> TrainingSetup[Result]:
         text_model, training = self.untrained(learned), self.config.training
         content = dict(self.digests(learned, text_model))
-        examples = text_model.examples(data.train, every_text=True, jobs=training.jobs)
-        dev = text_model.examples(data.dev, jobs=training.jobs)
+        examples = text_model.examples(data.train, every_text=True, jobs=training.hardware.jobs)
+        dev = text_model.examples(data.dev, jobs=training.hardware.jobs)
         _tell(data.train, examples, dev, text_model)
         _try(text_model, [*examples, *dev])
         task = GraphToText(text_model, dev, self.config)
@@ -201,7 +201,7 @@ class GraphToTextRun(TextRun[GraphToTextConfig, LearnedUnits], name="graph-to-te
             decoder = build(config.decoder_position, config.model.dims("decoder"))
         EncoderDecoder(config.model, 8, encoder, decoder)
         self._earlier()
-        check_devices(config.training)
+        check_devices(config.training.hardware)
 
     def learn(self, data: Splits) -> LearnedUnits:
         if (earlier := self._earlier()) is not None:
@@ -240,7 +240,7 @@ class GraphToTextRun(TextRun[GraphToTextConfig, LearnedUnits], name="graph-to-te
         if (earlier := self._earlier()) is not None:
             earlier.best(model)
             model.train()
-        return UnitTextModel(model, learned[0], device_of(self.config.training).type)
+        return UnitTextModel(model, learned[0], device_of(self.config.training.hardware).type)
 
     def digests(self, learned: LearnedUnits, text_model: TextModel) -> Mapping[str, str]:
         preparer, positions = learned
@@ -338,7 +338,7 @@ class PretrainedTextRun(TextRun[PretrainedTextConfig, LearnedPretrained], name="
             model = texts_module.empty(described)
         self._inject(model, [each.position for each in self.config.inject])
         self._tokenizer(model.config)
-        check_devices(self.config.training)
+        check_devices(self.config.training.hardware)
 
     def learn(self, data: Splits) -> LearnedPretrained:
         described = self._read()

@@ -16,7 +16,7 @@ from structpe.system.processes import EndRequest, busy
 from structpe.system.workers import ends_with_its_parent
 from structpe.tasks.training import checkpoint
 from structpe.tasks.training.batches import Batches
-from structpe.tasks.training.config import TrainingConfig
+from structpe.tasks.training.config import HardwareConfig, TrainingConfig
 from structpe.tasks.training.folder import number
 from structpe.tasks.training.lightning_module import (
     Checkpoints,
@@ -26,6 +26,7 @@ from structpe.tasks.training.lightning_module import (
     Sharded,
     TaskModule,
     Validation,
+    ends_step,
 )
 from structpe.tasks.training.reporting import Bar, Cost, CsvLog, Silence, extra_loggers, silenced
 from structpe.tasks.training.result import WEIGHTS, Result
@@ -56,7 +57,7 @@ class StopOnSignal(Callback):
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
-        if self.asked.number:
+        if self.asked.number and ends_step(trainer, batch_idx):  # in the middle of a step there is no checkpoint
             trainer.should_stop = True
 
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
@@ -102,13 +103,23 @@ def fit(
     if start is not None:
         say(f"going on after step {step}")
     log, stop = CsvLog(folder / "metrics.csv", step), StopOnSignal()
-    if number(config) == 0:
+    if number(config.hardware) == 0:
         log.begin()
     board = TensorBoardLogger(folder, name="tensorboard", version="", purge_step=step + 1)
-    validation = Validation(folder / WEIGHTS, config, say, run)
-    callbacks = _callbacks(config, folder, batches.plan.per_epoch, [validation, *also, stop])
+    bar = on_terminal()
+    callbacks = [
+        Silence(),
+        Seeds(config.seed),
+        Cost(),
+        Metrics(config.logs.every, batches.plan.per_epoch, None if bar else say),
+        Validation(folder / WEIGHTS, config.validation, say, run),
+        *also,
+        stop,
+        Checkpoints(folder / "checkpoints", config.checkpoint_every),
+        *([Bar()] if bar else []),
+    ]
     with silenced():
-        trainer = _trainer(task, config, folder, [log, board, *extra_loggers(config.loggers)], callbacks)
+        trainer = _trainer(task, config, folder, [log, board, *extra_loggers(config.logs.loggers)], callbacks)
         trainer.fit(TaskModule(task, config, batches.of), ckpt_path=start)
     if stop.asked.number:
         say(f"{folder}: a checkpoint is written after step {trainer.global_step}; the same command goes on with it")
@@ -118,20 +129,21 @@ def fit(
 def _trainer(
     task: Task, config: TrainingConfig, folder: Path, loggers: list[Logger], callbacks: list[Callback]
 ) -> Trainer:
+    hardware = config.hardware
     return Trainer(
-        accelerator=config.accelerator,
-        devices=config.devices,
-        num_nodes=config.nodes,
-        strategy="auto" if config.processes == 1 else _on_several(task, config),
-        precision=PRECISIONS[config.precision],
+        accelerator=hardware.accelerator,
+        devices=hardware.devices,
+        num_nodes=hardware.nodes,
+        strategy="auto" if hardware.processes == 1 else _on_several(task, hardware),
+        precision=PRECISIONS[hardware.precision],
         max_steps=config.steps,
         max_epochs=-1,
         accumulate_grad_batches=config.accumulate,
-        gradient_clip_val=config.clip or None,
-        deterministic=config.deterministic,
+        gradient_clip_val=config.optimiser.clip or None,
+        deterministic=hardware.deterministic,
         logger=loggers,
         callbacks=callbacks,
-        plugins=[FolderCheckpoints(), ThisMachine(number(config))],
+        plugins=[FolderCheckpoints(), ThisMachine(number(hardware))],
         default_root_dir=folder,
         log_every_n_steps=1,
         # Validation and checkpoints are our own callbacks; the plan decides the order of batches.
@@ -165,24 +177,11 @@ class ThisMachine(LightningEnvironment):
         return self._number
 
 
-def _on_several(task: Task, config: TrainingConfig) -> DDPStrategy:
+def _on_several(task: Task, config: HardwareConfig) -> DDPStrategy:
     if config.strategy == "fsdp":
         return Sharded(start_method="spawn")  # also for one device: the model of this process stays complete
     how: Literal["spawn", "popen"] = "spawn" if config.devices > 1 else "popen"  # popen starts no process
     return DDPStrategy(start_method=how, find_unused_parameters=not task.uses_all)
-
-
-def _callbacks(config: TrainingConfig, folder: Path, per_epoch: int, also: list[Callback]) -> list[Callback]:
-    bar = on_terminal()
-    callbacks = [
-        Silence(),
-        Seeds(config.seed),
-        Cost(),
-        Metrics(config.log_every, per_epoch, None if bar else say),
-        *also,
-        Checkpoints(folder / "checkpoints", config.checkpoint_every),
-    ]
-    return [*callbacks, Bar()] if bar else callbacks
 
 
 def result(folder: Path, config: TrainingConfig, per_epoch: int) -> Result:

@@ -17,7 +17,7 @@ import torch
 from structpe.data.prepare import TRAIN_AFRESH
 from structpe.errors import ConfigError, listed, reason_of, undamaged
 from structpe.system.files import SUMS, atomic_text, check, left_in, sealed, sweep, unsealed
-from structpe.tasks.training.config import TrainingConfig
+from structpe.tasks.training.config import HardwareConfig
 
 __all__ = [
     "CHECKPOINTS",
@@ -43,24 +43,24 @@ NAMES = ("NODE_RANK", "GROUP_RANK", "SLURM_NODEID")
 MEETING = ("MASTER_ADDR", "MASTER_PORT")
 
 
-def number(training: TrainingConfig) -> int:
-    """The number of this machine among ``training.nodes``, from 0. Machine 0 writes the files of the run.
+def number(hardware: HardwareConfig) -> int:
+    """The number of this machine among ``nodes``, from 0. Machine 0 writes the files of the run.
 
     Raises:
         ConfigError: there are several machines, and the environment does not give the number of this one, or the
             address and port of the first.
     """
-    if training.nodes == 1:
+    if hardware.nodes == 1:
         return 0
     given = next((name for name in NAMES if name in os.environ), NAMES[0])
     found = os.environ.get(given, "")
     lacking = [name for name in MEETING if not os.environ.get(name)]
-    if lacking or not found.isdecimal() or int(found) >= training.nodes:
+    if lacking or not found.isdecimal() or int(found) >= hardware.nodes:
         wrong = f"{lacking[0]} is not set" if lacking else f"{given} is {found!r}" if found else f"{given} is not set"
         raise ConfigError(
-            f"training.nodes is {training.nodes}, and {wrong}; start one process on each machine, with its number from "
-            f"0 to {training.nodes - 1} in NODE_RANK, and the address and a free port of the first in MASTER_ADDR and "
-            f"MASTER_PORT"
+            f"training.hardware.nodes is {hardware.nodes}, and {wrong}; start one process on each machine, with its "
+            f"number from 0 to {hardware.nodes - 1} in NODE_RANK, and the address and a free port of the first in "
+            f"MASTER_ADDR and MASTER_PORT"
         )
     return int(found)
 
@@ -176,25 +176,25 @@ def _first(name: str) -> str:
     return name.partition("/")[0]
 
 
-def check_devices(training: TrainingConfig) -> None:
+def check_devices(hardware: HardwareConfig) -> None:
     """Check that there are enough GPUs, and that the number of this machine is known.
 
     Raises:
         ConfigError: there are too few, or the number is unknown; see :func:`number`.
     """
-    number(training)
-    seen, asked = torch.accelerator.device_count(), training.devices
-    if training.accelerator != "cpu" and seen < asked and (seen or training.accelerator == "gpu"):
+    number(hardware)
+    seen, asked = torch.accelerator.device_count(), hardware.devices
+    if hardware.accelerator != "cpu" and seen < asked and (seen or hardware.accelerator == "gpu"):
         raise ConfigError(
-            f"training.devices is {asked} and training.accelerator {training.accelerator!r}, but PyTorch sees {seen} "
-            f"GPUs here; ask for no more than these, or set training.accelerator to cpu"
+            f"training.hardware.devices is {asked} and training.hardware.accelerator {hardware.accelerator!r}, but "
+            f"PyTorch sees {seen} GPUs here; ask for no more than these, or set training.hardware.accelerator to cpu"
         )
 
 
-def device_of(training: TrainingConfig) -> torch.device:
+def device_of(hardware: HardwareConfig) -> torch.device:
     """The device of a training, as Lightning chooses it."""
     chosen = torch.accelerator.current_accelerator(check_available=True)
-    return torch.device("cpu") if training.accelerator == "cpu" or chosen is None else chosen
+    return torch.device("cpu") if hardware.accelerator == "cpu" or chosen is None else chosen
 
 
 def device_named(device: torch.device | str | None) -> torch.device:

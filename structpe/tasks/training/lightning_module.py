@@ -27,10 +27,11 @@ from torch.distributed.fsdp import FSDPModule, fully_shard, register_fsdp_forwar
 from torch.distributed.tensor import DTensor, distribute_tensor
 
 from structpe.data.prepare import TRAIN_AFRESH
+from structpe.system.progress import duration
 from structpe.tasks.training import checkpoint
 from structpe.tasks.training.batches import Batches
 from structpe.tasks.training.checkpoint import load, remove, save
-from structpe.tasks.training.config import TrainingConfig
+from structpe.tasks.training.config import TrainingConfig, ValidationConfig
 from structpe.tasks.training.optimiser import factor, optimiser
 from structpe.tasks.training.result import check_finite, full, gathered, load_weights, save_weights
 from structpe.tasks.training.task import Task
@@ -45,6 +46,7 @@ __all__ = [
     "TaskModule",
     "Validation",
     "clip",
+    "ends_step",
 ]
 
 
@@ -221,7 +223,7 @@ class TaskModule(LightningModule):
         # DDP averages gradients over devices, and Lightning over batches, but their sum is needed. The count of all
         # batches is known only at the end of the step; until then the count of the first is used.
         loss = total * (self.trainer.world_size * parts) / self._first
-        if self.config.shards and not self.task.uses_all:
+        if self.config.hardware.shards and not self.task.uses_all:
             # All devices must exchange the same gradients, including those of parameters that one of them did not use.
             loss = loss + 0.0 * sum(p.sum() for p in self.model.parameters() if p.requires_grad)
         return {"loss": loss, "total": total.detach(), "count": count}
@@ -238,9 +240,9 @@ class TaskModule(LightningModule):
     def configure_gradient_clipping(
         self, optimizer: Any, gradient_clip_val: Any = None, gradient_clip_algorithm: Any = None
     ) -> None:
-        if self.config.shards and gradient_clip_val:
+        if self.config.hardware.shards and gradient_clip_val:
             clip(self.model.parameters(), gradient_clip_val)
-        elif not self.config.shards:
+        elif not self.config.hardware.shards:
             self.clip_gradients(optimizer, gradient_clip_val, gradient_clip_algorithm)
 
     def configure_optimizers(self) -> Any:
@@ -251,8 +253,8 @@ class TaskModule(LightningModule):
         filled = [
             {
                 "params": groups[decays, rate],
-                "weight_decay": self.config.weight_decay if decays else 0.0,
-                "lr": self.config.learning_rate * rate,
+                "weight_decay": self.config.optimiser.weight_decay if decays else 0.0,
+                "lr": self.config.optimiser.learning_rate * rate,
             }
             for decays, rate in sorted(groups, key=lambda group: (not group[0], group[1]))
         ]
@@ -306,26 +308,20 @@ class Metrics(Callback):
     ) -> None:
         self.total, self.count = self.total + outputs["total"].double(), self.count + outputs["count"]
         step = trainer.global_step
-        if not _stepped(trainer, batch_idx) or step % self.every:
+        if not ends_step(trainer, batch_idx) or step % self.every:
             return
-        total, count = _sum(trainer, self.total), _sum(trainer, self.count)
+        parts = _gather(trainer, (float(self.total), float(self.count)))
+        loss = sum(total for total, _ in parts) / sum(count for _, count in parts)
         self.total, self.count = 0.0, 0
         rate = trainer.optimizers[0].param_groups[0]["lr"]
-        numbers = {"loss": total / count, "learning_rate": rate, "epoch": (batch_idx + 1) / self.per_epoch}
-        _log(trainer, numbers, step)
-        self._tell(trainer, numbers)
+        _log(trainer, {"loss": loss, "learning_rate": rate, "epoch": (batch_idx + 1) / self.per_epoch})
+        if self.say is not None and trainer.is_global_zero:
+            self.say(f"step {step} of {trainer.max_steps}  loss {loss:.3f}  {self._speed(trainer)}")
 
-    def _tell(self, trainer: Trainer, numbers: dict[str, float]) -> None:
+    def _speed(self, trainer: Trainer) -> str:
         assert self._since is not None
-        now, step = time.monotonic(), trainer.global_step
-        if self.say is None or not trainer.is_global_zero:
-            return
-        speed = (step - self._since[0]) / (now - self._since[1])
-        left = (trainer.max_steps - step) / speed / 60
-        self.say(
-            f"step {step} of {trainer.max_steps}  loss {numbers['loss']:.3f}  {speed:.1f} steps/s  "
-            f"{left:.0f} min left at most"
-        )
+        speed = (trainer.global_step - self._since[0]) / (time.monotonic() - self._since[1])
+        return f"{speed:.1f} steps/s  {duration((trainer.max_steps - trainer.global_step) / speed)} left at most"
 
 
 class Validation(Callback):
@@ -338,9 +334,9 @@ class Validation(Callback):
         run: identity of the run, which is written with the weights.
     """
 
-    def __init__(self, weights: Path, config: TrainingConfig, say: Callable[[str], None], run: str = "") -> None:
+    def __init__(self, weights: Path, config: ValidationConfig, say: Callable[[str], None], run: str = "") -> None:
         self.weights, self.say, self.run = weights, say, run
-        self.every, self.metric, self.patience = config.validate_every, config.metric, config.patience
+        self.every, self.metric, self.patience = config.every, config.metric, config.patience
         self.average = Average(config.average)
         self.best: dict[str, float] = {}
         self.best_step, self.waited = 0, 0
@@ -368,7 +364,7 @@ class Validation(Callback):
         self, trainer: Trainer, module: LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
         step = trainer.global_step
-        if not _stepped(trainer, batch_idx) or (step % self.every and step != trainer.max_steps):
+        if not ends_step(trainer, batch_idx) or (step % self.every and step != trainer.max_steps):
             return
         assert isinstance(module, TaskModule)
         self.average.add(module.model)
@@ -378,7 +374,7 @@ class Validation(Callback):
             if better:
                 save_weights(module.model, self.weights, trainer.is_global_zero, self.run)
         if scores:
-            _log(trainer, {f"dev_{name}": score for name, score in scores.items()}, step)
+            _log(trainer, {f"dev_{name}": score for name, score in scores.items()})
         self.waited = 0 if better else self.waited + 1
         if better:
             self.best, self.best_step = scores, step
@@ -421,7 +417,7 @@ class Checkpoints(Callback):
     ) -> None:
         step = trainer.global_step
         last = step == trainer.max_steps or trainer.should_stop
-        if not _stepped(trainer, batch_idx) or (step % self.every and not last):
+        if not ends_step(trainer, batch_idx) or (step % self.every and not last):
             return
         assert isinstance(module, TaskModule)
         check_finite(gathered(module.model))
@@ -430,17 +426,14 @@ class Checkpoints(Callback):
             checkpoint.prune(self.folder, keep=2)
 
 
-def _stepped(trainer: Trainer, batch_idx: int) -> bool:
+def ends_step(trainer: Trainer, batch_idx: int) -> bool:
+    """Whether a batch is the last one of its step."""
     return (batch_idx + 1) % trainer.accumulate_grad_batches == 0
 
 
-def _log(trainer: Trainer, numbers: dict[str, float], step: int) -> None:
+def _log(trainer: Trainer, numbers: dict[str, float]) -> None:
     for logger in trainer.loggers:
-        logger.log_metrics(numbers, step)
-
-
-def _sum(trainer: Trainer, value: Any) -> float:
-    return float(sum(_gather(trainer, float(value))))
+        logger.log_metrics(numbers, trainer.global_step)
 
 
 def _gather(trainer: Trainer, mine: Any) -> list[Any]:

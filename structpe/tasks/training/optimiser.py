@@ -12,12 +12,12 @@ import torch
 
 from structpe.errors import ConfigError, located, reason_of
 from structpe.plain.options import Builder
-from structpe.tasks.training.config import TrainingConfig
+from structpe.tasks.training.config import OptimiserConfig, TrainingConfig
 
 __all__ = ["check_optimiser", "factor", "optimiser"]
 
 
-KEYS = {"lr": "training.learning_rate", "weight_decay": "training.weight_decay"}
+KEYS = {"lr": "learning_rate", "weight_decay": "weight_decay"}
 """Arguments of optimisers that have keys of their own."""
 
 
@@ -29,48 +29,49 @@ def optimiser(groups: Iterable[dict[str, Any]], config: TrainingConfig) -> torch
     Raises:
         ConfigError: as in :func:`check_optimiser`, or the class does not take the values of the options.
     """
-    check_optimiser(config)
+    check_optimiser(config.optimiser)
     # PyTorch expects tuples of numbers, and YAML has lists.
-    given = config.optimiser.options.items()
-    options: dict[str, Any] = {name: tuple(each) if isinstance(each, list) else each for name, each in given}
-    cls = _found(config.optimiser.name)
+    asked, hardware = config.optimiser, config.hardware
+    options: dict[str, Any] = {
+        name: tuple(each) if isinstance(each, list) else each for name, each in asked.options.items()
+    }
+    cls = _found(asked.name)
     if cls is torch.optim.AdamW:
         # Fused updates all parameters in one call; a call for each takes as long as a small model's backward pass.
         # With mixed precision, Lightning does not clip gradients for a fused optimiser.
         # Neither fused nor foreach takes sharded tensors together with others.
-        how = {"foreach": False} if config.shards else {"fused": config.precision == "float32"}
+        how = {"foreach": False} if hardware.shards else {"fused": hardware.precision == "float32"}
         options = {"betas": (0.9, 0.98), **how, **options}
     try:
-        made: torch.optim.Optimizer = cls(list(groups), lr=config.learning_rate, **options)
+        made: torch.optim.Optimizer = cls(list(groups), lr=asked.learning_rate, **options)
     except (TypeError, ValueError, RuntimeError) as error:
         raise ConfigError(
-            f"training.optimiser: {config.optimiser.name} does not take the options {config.optimiser.options}: "
-            f"{reason_of(error)}"
+            f"training.optimiser: {asked.name} does not take the options {asked.options}: {reason_of(error)}"
         ) from None
     return made
 
 
-def check_optimiser(config: TrainingConfig) -> None:
+def check_optimiser(config: OptimiserConfig) -> None:
     """Check that the class of the optimiser exists and has the options.
 
     Raises:
         ConfigError: there is no such class or option, an option has a key of its own, or the class has no weight decay
-            and ``training.weight_decay`` is above 0.
+            and ``weight_decay`` is above 0.
     """
     with located("training.optimiser"):
-        cls = _found(config.optimiser.name)
+        cls = _found(config.name)
         known = list(inspect.signature(cls).parameters)[1:]
-        for name in (each for each in config.optimiser.options if each in KEYS):
-            raise ConfigError(f"{name} is not an option here; set {KEYS[name]}")
+        for name in (each for each in config.options if each in KEYS):
+            raise ConfigError(f"{name} is not an option here; set training.optimiser.{KEYS[name]}")
         if "lr" not in known:
-            raise ConfigError(f"{config.optimiser.name} takes no learning rate (lr); choose another optimiser")
+            raise ConfigError(f"{config.name} takes no learning rate (lr); choose another optimiser")
         Builder(ConfigError).check_names(
             [name for name in known if name not in KEYS],
-            config.optimiser.options,
-            f"optimiser {config.optimiser.name!r}",
+            config.options,
+            f"optimiser {config.name!r}",
         )
         if "weight_decay" not in known and config.weight_decay:
-            raise ConfigError(f"{config.optimiser.name} has no weight decay; set training.weight_decay to 0")
+            raise ConfigError(f"{config.name} has no weight decay; set training.optimiser.weight_decay to 0")
 
 
 def _found(name: str) -> Any:
@@ -96,11 +97,11 @@ def factor(step: int, config: TrainingConfig) -> float:
     With w steps of warm-up and t = s + 1: t/w up to w, then sqrt(w/t) (Vaswani et al. 2017),
     (1 + cos(pi (t - w)/(steps - w)))/2, or 1.
     """
-    step, warmup = step + 1, max(1, config.warmup)
+    step, warmup, schedule = step + 1, max(1, config.optimiser.warmup), config.optimiser.schedule
     if step < warmup:
         return step / warmup
-    if config.schedule == "inverse-sqrt":
+    if schedule == "inverse-sqrt":
         return math.sqrt(warmup / step)
-    if config.schedule == "cosine":
+    if schedule == "cosine":
         return (1 + math.cos(math.pi * min(1.0, (step - warmup) / max(1, config.steps - warmup)))) / 2
     return 1.0

@@ -26,6 +26,7 @@ from structpe.errors import ConfigError, located, reason_of, undamaged
 from structpe.system.files import atomic_write
 from structpe.system.progress import ProgressBars
 from structpe.tasks.training.config import LoggerConfig
+from structpe.tasks.training.lightning_module import ends_step
 
 __all__ = ["Bar", "Cost", "CsvLog", "Silence", "extra_loggers", "peak_memory", "silenced"]
 
@@ -152,7 +153,7 @@ def extra_loggers(configs: Sequence[LoggerConfig]) -> list[Logger]:
     """
     made = []
     for number, config in enumerate(configs):
-        with located(f"training.loggers[{number}]"):
+        with located(f"training.logs.loggers[{number}]"):
             made.append(_built(_found(config.path), config))
     return made
 
@@ -228,7 +229,7 @@ class Cost(Callback):
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
-        ends = (batch_idx + 1) % trainer.accumulate_grad_batches == 0
+        ends = ends_step(trainer, batch_idx)
         if _timed(pl_module.device, trainer.global_step - ends):
             self._step += time.perf_counter() - self._batch
             if ends:

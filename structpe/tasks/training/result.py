@@ -77,7 +77,7 @@ def check_finite(tensors: Mapping[str, Tensor]) -> None:
     if name := _not_finite(tensors):
         raise StructPEError(
             f"the weights {name} are no longer finite: training has diverged; lower "
-            f"training.learning_rate, or raise training.warmup; earlier files are kept"
+            f"training.optimiser.learning_rate, or raise training.optimiser.warmup; earlier files are kept"
         )
 
 

@@ -9,8 +9,8 @@ import torch
 import transformers as hf
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 
-from structpe.tasks.config import make
-from structpe.tasks.graph_to_text.config import PretrainedTextConfig
+from structpe.tasks.config import make, merged
+from structpe.tasks.graph_to_text.config import PretrainedTextConfig, PretrainedTraining
 from tests.adapters.models import CONFIGS, HEADED
 from tests.tasks.graph_to_text.tiny import AMR, split
 
@@ -51,12 +51,11 @@ def tuned(folder: Path, given: Path, **keys: Any) -> PretrainedTextConfig:
     training = {
         "steps": 4,
         "batch_size": 4,
-        "learning_rate": 0.01,
-        "warmup": 1,
-        "validate_every": 2,
+        "optimiser": {"learning_rate": 0.01, "warmup": 1},
+        "validation": {"every": 2},
         "checkpoint_every": 2,
-        "log_every": 1,
-        "accelerator": "cpu",
+        "logs": {"every": 1},
+        "hardware": {"accelerator": "cpu"},
     }
     plain = {
         "data": {"train": split(folder, "train", 10), "dev": split(folder, "dev", 3), "reader": "amr"},
@@ -67,4 +66,5 @@ def tuned(folder: Path, given: Path, **keys: Any) -> PretrainedTextConfig:
         "out": str(folder / "run"),
     }
     plain |= {key: {**plain.get(key, {}), **value} if isinstance(value, dict) else value for key, value in keys.items()}  # type: ignore[dict-item]
-    return make(PretrainedTextConfig, {**plain, "training": {**training, **keys.get("training", {})}})
+    training = merged(PretrainedTraining, training, keys.get("training", {}))
+    return make(PretrainedTextConfig, {**plain, "training": training})

@@ -96,7 +96,7 @@ def test_before_training_the_loss_is_that_of_the_checkpoint(name: str, given: An
 
 @pytest.mark.parametrize("name", only(["t5", "llama"], "llama"))
 def test_a_run_that_was_interrupted_ends_with_the_same_bits(name: str, given: Any, tmp_path: Path) -> None:
-    config = tuned(tmp_path, given(name), training={"metric": "chrf"}, dev_texts=2)
+    config = tuned(tmp_path, given(name), training={"validation": {"metric": "chrf"}}, dev_texts=2)
     result = train(config)
     assert set(result.best) == {"loss", "bleu", "chrf"}
     whole = {file: (tmp_path / "run" / file).read_bytes() for file in ("model.safetensors", "metrics.csv")}
@@ -325,7 +325,7 @@ def test_the_key_pretrained_decides_which_configuration_it_is(given: Any, tmp_pa
     config = load_config(None, words)
     assert isinstance(config, PretrainedTextConfig)
     assert config.inject == [InjectConfig("t5", layers=[0])]
-    assert (config.training.smoothing, config.training.learning_rate) == (0.0, 1e-4)
+    assert (config.training.smoothing, config.training.optimiser.learning_rate) == (0.0, 1e-4)
     assert run_of(config).name == "pretrained-text"
     with pytest.raises(ConfigError, match=r"there is no key named 'model\.width'"):
         load_config(None, [*words, "model.width=8"])

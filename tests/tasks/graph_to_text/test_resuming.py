@@ -38,7 +38,9 @@ class Interrupted(NamedTuple):
 
 @pytest.fixture(scope="module")
 def interrupted(tmp_path_factory: pytest.TempPathFactory) -> Interrupted:
-    config = tiny(tmp_path_factory.mktemp("run"), steps=4, validate_every=1, checkpoint_every=2, log_every=1)
+    config = tiny(
+        tmp_path_factory.mktemp("run"), steps=4, validation={"every": 1}, checkpoint_every=2, logs={"every": 1}
+    )
     train(config)
     folder = Path(config.out)
     (folder / "result.json").unlink()

@@ -6,10 +6,11 @@ import math
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from structpe.tasks.graph_to_text.scores import score, simplified
+from tests.examples import examples
 from tests.tasks.graph_to_text.test_scores import bleu
 
 WRITTEN = {
@@ -28,7 +29,7 @@ def test_texts_are_written_as_by_the_authors(text: str) -> None:
     assert simplified(text) == WRITTEN[text]
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(st.text())
 def test_what_comes_out_is_ascii_in_lower_case_and_stays_so(text: str) -> None:
     out = simplified(text)
@@ -38,7 +39,7 @@ def test_what_comes_out_is_ascii_in_lower_case_and_stays_so(text: str) -> None:
     assert out == " ".join(out.split())
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(st.text(st.characters(max_codepoint=127)))
 def test_of_ascii_nothing_but_case_and_blanks_changes(text: str) -> None:
     assert simplified(text).replace(" ", "") == "".join(text.lower().split())

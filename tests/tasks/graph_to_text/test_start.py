@@ -15,26 +15,27 @@ import structpe
 from structpe.errors import ConfigError, StoreError
 from structpe.tasks.graph_to_text.config import GraphToTextConfig
 from structpe.tasks.runs import train
+from tests.tasks.changes import with_training
 from tests.tasks.graph_to_text.tiny import changed, resumed, split, tiny
 
 
 @pytest.fixture(scope="module")
 def first(tmp_path_factory: pytest.TempPathFactory) -> GraphToTextConfig:
     """Of a finished run with 20 graphs."""
-    config = tiny(tmp_path_factory.mktemp("first"), steps=4, validate_every=4, checkpoint_every=4)
+    config = tiny(tmp_path_factory.mktemp("first"), steps=4, validation={"every": 4}, checkpoint_every=4)
     train(config)
     return config
 
 
 def later(first: GraphToTextConfig, folder: Path, **training: Any) -> GraphToTextConfig:
     """Of a run that begins with the first one, with other data and another dropout."""
-    config = tiny(folder, **{"steps": 4, "validate_every": 4, "checkpoint_every": 2, **training})
+    config = tiny(folder, **{"steps": 4, "validation": {"every": 4}, "checkpoint_every": 2, **training})
     data = replace(config.data, train=split(folder, "train", 9))
     return changed(config, data=data, start=first.out, model=replace(config.model, dropout=0.3))
 
 
 def test_it_begins_with_the_best_weights_and_the_vocabulary(first: GraphToTextConfig, tmp_path: Path) -> None:
-    config = later(first, tmp_path, steps=1, learning_rate=1e-12, weight_decay=0.0)
+    config = later(first, tmp_path, steps=1, optimiser={"learning_rate": 1e-12, "weight_decay": 0.0})
     train(config)
     before, after = (load_file(Path(each.out) / "model.safetensors") for each in (first, config))
     assert before.keys() == after.keys()
@@ -56,7 +57,7 @@ def test_it_resumes_to_the_bit_and_is_used_without_the_first(first: GraphToTextC
     (start / "model.safetensors").write_bytes(whole)
     with pytest.raises(StoreError, match=r"first/model\.safetensors: the weights are those of another run: "):
         train(config)
-    train(changed(first, out=str(start), training=replace(first.training, learning_rate=0.02)), fresh=True)
+    train(with_training(changed(first, out=str(start)), optimiser={"learning_rate": 0.02}), fresh=True)
     with pytest.raises(StoreError, match=r"have changed since this run began: weights to start from\. Restore"):
         train(config)
     shutil.rmtree(start)

@@ -137,7 +137,7 @@ def test_two_processes_do_what_one_does(tmp_path: Path) -> None:
     folders = {devices: tmp_path / str(devices) for devices in (1, 2)}
     for devices, folder in folders.items():
         folder.mkdir()
-        config = tiny(folder, devices=devices, metric="chrf")
+        config = tiny(folder, hardware={"devices": devices}, validation={"metric": "chrf"})
         config = changed(config, model=replace(config.model, dropout=0.0))
         (survived if devices == 2 else whole)(config, folder)
     two = folders[2]

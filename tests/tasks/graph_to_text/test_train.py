@@ -24,6 +24,7 @@ from structpe.tasks.graph_to_text.generator import TextModel
 from structpe.tasks.runs import train
 from structpe.tasks.runs.text import GraphToTextRun
 from structpe.tasks.training.result import Result, recorded_digest
+from tests.tasks.changes import with_training
 from tests.tasks.graph_to_text.tiny import changed, tiny
 
 
@@ -31,7 +32,14 @@ from tests.tasks.graph_to_text.tiny import changed, tiny
 def config(tmp_path_factory: pytest.TempPathFactory) -> GraphToTextConfig:
     """Of a finished run, long enough to know its 20 texts by heart."""
     folder = tmp_path_factory.mktemp("trained")
-    config = tiny(folder, steps=200, schedule="constant", batch_size=20, validate_every=100, checkpoint_every=100)
+    config = tiny(
+        folder,
+        steps=150,
+        optimiser={"schedule": "constant", "learning_rate": 0.04},
+        batch_size=20,
+        validation={"every": 75},
+        checkpoint_every=75,
+    )
     config = changed(config, data=replace(config.data, dev=config.data.train), model=replace(config.model, dropout=0.0))
     train(config)
     return config
@@ -49,14 +57,14 @@ def test_the_loss_falls(config: GraphToTextConfig) -> None:
     losses = metrics(config.out)
     assert losses["loss"][-1] < 0.4 * losses["loss"][0]
     assert losses["dev_loss"][-1] < losses["dev_loss"][0]
-    assert len(losses["loss"]) == 100
+    assert len(losses["loss"]) == 75
     assert any((Path(config.out) / "tensorboard").glob("events.*"))
 
 
 @pytest.mark.slow
 def test_a_line_comes_every_few_steps(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """They came at 10, 30 and 50: a line was left out where the one before was not a while ago."""
-    config = tiny(tmp_path, steps=50, log_every=10, validate_every=50, checkpoint_every=50)
+    config = tiny(tmp_path, steps=50, logs={"every": 10}, validation={"every": 50}, checkpoint_every=50)
     train(changed(config, data=replace(config.data, dev=None)))
     told = re.findall(r"^step (\d+) of 50  loss \d", capfd.readouterr().err, re.MULTILINE)
     assert told == ["10", "20", "30", "40", "50"]
@@ -97,10 +105,9 @@ def test_the_model_is_the_best_one(config: GraphToTextConfig) -> None:
 
 def test_a_finished_run_says_so(config: GraphToTextConfig, capfd: pytest.CaptureFixture[str]) -> None:
     before = (Path(config.out) / "model.safetensors").stat().st_mtime_ns
-    elsewhere = replace(config.training, accelerator="auto", workers=1)
-    result = train(changed(config, name="renamed", training=elsewhere))
-    assert result.steps == 200
-    assert "this run is finished: 200 steps, as many as were asked for; best after" in capfd.readouterr().err
+    result = train(with_training(changed(config, name="renamed"), hardware={"accelerator": "auto", "workers": 1}))
+    assert result.steps == 150
+    assert "this run is finished: 150 steps, as many as were asked for; best after" in capfd.readouterr().err
     assert (Path(config.out) / "model.safetensors").stat().st_mtime_ns == before
 
 
@@ -113,7 +120,9 @@ def test_a_run_of_another_configuration_is_not_gone_on_with(config: GraphToTextC
 
 
 def test_the_same_seed_gives_the_same_model_and_a_fresh_run_begins_anew(tmp_path: Path) -> None:
-    config = tiny(tmp_path, steps=4, validate_every=2, accumulate=2, schedule="cosine", clip=0.0)
+    config = tiny(
+        tmp_path, steps=4, validation={"every": 2}, accumulate=2, optimiser={"schedule": "cosine", "clip": 0.0}
+    )
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "mine.txt").write_text("not of the run")
     digests = []
@@ -125,7 +134,9 @@ def test_the_same_seed_gives_the_same_model_and_a_fresh_run_begins_anew(tmp_path
 
 
 def test_training_stops_when_the_model_gets_no_better(tmp_path: Path) -> None:
-    config = tiny(tmp_path, steps=50, learning_rate=1e-9, validate_every=1, patience=3, metric="chrf")
+    config = tiny(
+        tmp_path, steps=50, optimiser={"learning_rate": 1e-9}, validation={"every": 1, "patience": 3, "metric": "chrf"}
+    )
     result = train(config)
     assert result.stopped_early
     assert (result.steps, result.best_step) == (4, 1)
@@ -142,7 +153,7 @@ def test_texts_of_a_part_of_the_split_decide_and_are_greedy(tmp_path: Path, monk
         return write(self, examples, numbers, batch_size, config, device)
 
     monkeypatch.setattr(TextModel, "write", told)
-    config = changed(tiny(tmp_path, steps=4, validate_every=2, metric="bleu"), dev_texts=4)
+    config = changed(tiny(tmp_path, steps=4, validation={"every": 2, "metric": "bleu"}), dev_texts=4)
     result = train(config)
     assert set(result.best) == {"loss", "bleu", "chrf"}
     assert result.best["bleu"] == max(metrics(config.out)["dev_bleu"])
@@ -160,7 +171,7 @@ def test_texts_of_a_part_of_the_split_decide_and_are_greedy(tmp_path: Path, monk
 def test_the_model_that_is_scored_and_kept_is_the_mean_of_the_last_ones(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plain = tiny(tmp_path, steps=6, validate_every=2, checkpoint_every=6)
+    plain = tiny(tmp_path, steps=6, validation={"every": 2}, checkpoint_every=6)
     seen: list[dict[str, torch.Tensor]] = []
     validate = task.GraphToText.validate
 
@@ -172,7 +183,7 @@ def test_the_model_that_is_scored_and_kept_is_the_mean_of_the_last_ones(
     train(plain)
     alone = seen.copy()
     seen.clear()
-    train(changed(plain, training=replace(plain.training, average=2), out=str(tmp_path / "mean")))
+    train(with_training(changed(plain, out=str(tmp_path / "mean")), validation={"average": 2}))
     for name, last in seen[2].items():
         torch.testing.assert_close(last, (alone[1][name] + alone[2][name]) / 2, rtol=1e-6, atol=1e-7)
         assert torch.equal(seen[0][name], alone[0][name])
@@ -183,7 +194,7 @@ def test_the_model_that_is_scored_and_kept_is_the_mean_of_the_last_ones(
 
 
 def test_with_less_precision_without_validation_and_with_workers(tmp_path: Path) -> None:
-    config = tiny(tmp_path, steps=4, precision="bf16-mixed", workers=1)
+    config = tiny(tmp_path, steps=4, hardware={"precision": "bf16-mixed", "workers": 1})
     config = changed(config, data=replace(config.data, dev=None), model=replace(config.model, copy_units=True))
     result = train(config)
     assert (result.steps, result.best_step, result.best) == (4, 4, {})
@@ -289,7 +300,7 @@ def test_a_run_does_not_depend_on_the_processes_that_encode(tmp_path: Path, monk
     weights = []
     for jobs in (1, 2):
         (tmp_path / str(jobs)).mkdir()
-        config = tiny(tmp_path / str(jobs), steps=2, jobs=jobs)
+        config = tiny(tmp_path / str(jobs), steps=2, hardware={"jobs": jobs})
         train(config)
         weights.append(recorded_digest(Path(config.out, "model.safetensors")))
     assert weights[0] == weights[1]
@@ -299,9 +310,9 @@ def test_more_gpus_than_there_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     for accelerator, seen in (("gpu", 0), ("gpu", 1), ("auto", 1)):
         monkeypatch.setattr(torch.accelerator, "device_count", lambda seen=seen: seen)
         with pytest.raises(
-            ConfigError, match=rf"training.devices is 2 .*{accelerator}.* sees {seen} GPUs here; ask for"
+            ConfigError, match=rf"training.hardware.devices is 2 .*{accelerator}.* sees {seen} GPUs here; ask for"
         ):
-            train(tiny(tmp_path, accelerator=accelerator, devices=2))
+            train(tiny(tmp_path, hardware={"accelerator": accelerator, "devices": 2}))
     assert not (tmp_path / "run").exists()
 
 

@@ -11,6 +11,7 @@ from structpe.tasks.config import make, to_dict
 from structpe.tasks.graph_to_text.config import GraphToTextConfig
 from structpe.tasks.runs import train
 from tests.datasets import SAMPLES
+from tests.tasks.changes import with_training
 
 AMR = SAMPLES / "amr_sample"
 
@@ -24,8 +25,8 @@ def split(folder: Path, name: str, count: int) -> str:
 
 
 def tiny(folder: Path, **training: Any) -> GraphToTextConfig:
-    """A configuration whose data and run lie in the folder."""
-    return make(
+    """A configuration whose data and run lie in the folder, with some keys of its training changed."""
+    config = make(
         GraphToTextConfig,
         {
             "data": {"train": split(folder, "train", 20), "dev": split(folder, "dev", 6), "reader": "amr"},
@@ -35,18 +36,17 @@ def tiny(folder: Path, **training: Any) -> GraphToTextConfig:
             "training": {
                 "steps": 14,
                 "batch_size": 6,
-                "learning_rate": 0.01,
-                "warmup": 4,
-                "validate_every": 5,
+                "optimiser": {"learning_rate": 0.01, "warmup": 4},
+                "validation": {"every": 5},
                 "checkpoint_every": 3,
-                "log_every": 2,
-                "accelerator": "cpu",
-                **training,
+                "logs": {"every": 2},
+                "hardware": {"accelerator": "cpu"},
             },
             "search": {"beam": 2, "longest": 12},
             "out": str(folder / "run"),
         },
     )
+    return with_training(config, **training)
 
 
 def changed(config: GraphToTextConfig, **keys: Any) -> GraphToTextConfig:

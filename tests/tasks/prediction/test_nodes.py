@@ -30,7 +30,7 @@ from structpe.tasks.training.batches import Batches, BatchPlan
 from tests.representatives import only
 from tests.tasks.prediction.tiny import MODEL, TRAINING, data_in, single, that_act
 
-CLASSIC = {"width": 8, "layers": 2, "attention": False, "feedforward": 0, "norm": "none"}
+CLASSIC = {"width": 8, "layers": 2, "attention": None, "feedforward": 0, "norm": "none"}
 WALK = {"name": "rwse", "encoding": {"name": "random-walk", "steps": 4}}
 
 
@@ -86,7 +86,7 @@ def gradients(model: GraphModel, batch: Batch, made: Benchmark) -> dict[str, Ten
 )
 def test_with_room_for_all_the_gradients_are_those_of_the_whole_graph(convolution: str, tmp_path: Path) -> None:
     made = benchmark()
-    given = config({**CLASSIC, "message_passing": convolution}, WALK, kind="neighbours", fanouts=[1000, 1000])
+    given = config({**CLASSIC, "message_passing": convolution}, WALK, fanouts=[1000, 1000])
     data, model = data_of(given, made, tmp_path), model_of(given, made).double().eval()
     seeds = data.train[:7]
     whole = np.isin(np.arange(made.graphs[0].size), seeds)
@@ -105,10 +105,10 @@ def _double(batch: Batch) -> Batch:
     return Batch(**{**vars(batch), "x": batch.x.double(), "edge_x": batch.edge_x.double()})
 
 
-@pytest.mark.parametrize("kind", ["neighbours", "partition"])
-def test_every_training_node_with_a_known_target_comes_once_an_epoch(kind: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("sampling", [{"fanouts": [10, 10]}, {"parts": 9}], ids=list)
+def test_every_training_node_with_a_known_target_comes_once_an_epoch(sampling: dict[str, Any], tmp_path: Path) -> None:
     made = benchmark()
-    data = data_of(config({**CLASSIC, "message_passing": "sage"}, kind=kind, parts=9, batch_size=4), made, tmp_path)
+    data = data_of(config({**CLASSIC, "message_passing": "sage"}, **sampling, batch_size=4), made, tmp_path)
     plan = BatchPlan(data.sizes, 4, 0)
     x = torch.from_numpy(made.graphs[0].features["x"])
     for epoch in range(2):
@@ -124,10 +124,12 @@ def test_every_training_node_with_a_known_target_comes_once_an_epoch(kind: str, 
         assert sorted(seen) == known(made)
 
 
-@pytest.mark.parametrize("kind", ["neighbours", "partition"])
-def test_a_training_that_goes_on_is_given_the_batches_that_it_would_have_been(kind: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("sampling", [{"fanouts": [2, 2]}, {"parts": 9}], ids=list)
+def test_a_training_that_goes_on_is_given_the_batches_that_it_would_have_been(
+    sampling: dict[str, Any], tmp_path: Path
+) -> None:
     made = benchmark()
-    given = config({**CLASSIC, "message_passing": "sage"}, kind=kind, parts=9, fanouts=[2, 2], batch_size=5)
+    given = config({**CLASSIC, "message_passing": "sage"}, **sampling, batch_size=5)
 
     def batches() -> Batches[Any, Batch]:
         data = data_of(given, made, tmp_path)
@@ -145,7 +147,7 @@ def test_a_training_that_goes_on_is_given_the_batches_that_it_would_have_been(ki
 
 def test_another_seed_draws_other_neighbours(tmp_path: Path) -> None:
     made = benchmark(200, 2000)
-    given = config({**CLASSIC, "message_passing": "sage"}, kind="neighbours", fanouts=[3, 3])
+    given = config({**CLASSIC, "message_passing": "sage"}, fanouts=[3, 3])
     data, model = data_of(given, made, tmp_path), model_of(given, made)
     other = make(PredictionConfig, {**_plain(given), "training": {**TRAINING, "seed": 5}})
     another = SOURCES["node"].data(other, made, made.splits[0], model, tmp_path)
@@ -163,7 +165,7 @@ def _plain(given: PredictionConfig) -> dict[str, Any]:
 def test_encodings_of_nodes_are_of_the_whole_graph_and_those_of_pairs_of_the_sample(tmp_path: Path) -> None:
     made = benchmark()
     position = [WALK, {"name": "graformer", "max_distance": 3}]
-    data = data_of(config(MODEL, position, kind="partition", parts=6, batch_size=2), made, tmp_path)
+    data = data_of(config(MODEL, position, parts=6, batch_size=2), made, tmp_path)
     batch = data.collate(data.train[:2])
     values = {encoding.name: encoding for encoding in batch.positions[0]}
     walks = batch.positions[0][values["random-walk"]]
@@ -180,8 +182,9 @@ def test_encodings_of_nodes_are_of_the_whole_graph_and_those_of_pairs_of_the_sam
 
 def test_the_whole_graph_is_scored_unless_all_pairs_were_learned_in_parts(tmp_path: Path) -> None:
     made = benchmark()
-    linear = config({**MODEL, "feature_map": "elu"}, WALK, kind="partition", parts=6, batch_size=2)
-    dense = config(MODEL, WALK, kind="partition", parts=6, batch_size=2)
+    options = {**MODEL, "heads": 2, "attention": {"feature_map": "elu"}}
+    linear = config(options, WALK, parts=6, batch_size=2)
+    dense = config(MODEL, WALK, parts=6, batch_size=2)
     for part, expected in (("valid", made.splits[0].valid), ("test", made.splits[0].test)):
         (whole,) = vars(data_of(linear, made, tmp_path))[part]
         assert whole.size == 60
@@ -205,12 +208,12 @@ def test_what_looks_at_all_pairs() -> None:
     assert looks(MODEL, WALK)
     assert looks(MODEL, "graformer")
     assert looks(MODEL, "grit")
-    assert looks({**MODEL, "kernel": "dense"}, "exphormer")
-    assert looks({**MODEL, "attention": False}, "graphormer")
+    assert looks({**MODEL, "attention": {"kernel": "dense"}}, "exphormer")
+    assert looks({**MODEL, "attention": None}, "graphormer")
     assert not looks(MODEL, "exphormer")
     assert not looks(MODEL, [WALK, "dwivedi-neighbours"])
-    assert not looks({**MODEL, "feature_map": "random"}, WALK)
-    assert not looks({**MODEL, "attention": False}, WALK)
+    assert not looks({**MODEL, "attention": {"feature_map": "random"}}, WALK)
+    assert not looks({**MODEL, "attention": None}, WALK)
 
 
 def test_models_that_ask_for_listed_pairs_let_no_others_attend() -> None:
@@ -233,21 +236,19 @@ def test_too_many_pairs_are_refused_before_anything_is_computed(
     monkeypatch.setattr(encodings_module, "MOST", 50)
     monkeypatch.setattr(Distance, "many", None)
     made = benchmark()
-    remedy = (
-        r"has 60 nodes, and attention looks at all pairs of nodes, of 50 nodes at most. Set sampling.kind to partit"
-    )
-    for kind in ("full", "neighbours"):
+    remedy = r"has 60 nodes, and attention looks at all pairs of nodes, of 50 nodes at most. Set sampling.parts, such"
+    for sampling in ({}, {"fanouts": [10, 10]}):
         with pytest.raises(ConfigError, match=remedy):
-            data_of(config(MODEL, kind=kind), made, tmp_path)
+            data_of(config(MODEL, **sampling), made, tmp_path)
     with pytest.raises(ConfigError, match="an encoding of the position model looks at all pairs"):
-        data_of(config({**MODEL, "attention": False}, "graphormer"), made, tmp_path)
+        data_of(config({**MODEL, "attention": None}, "graphormer"), made, tmp_path)
     with pytest.raises(
         ConfigError, match=r"6 of 6 parts are some 60 nodes.*raise sampling.parts, or lower training.bat"
     ):
-        data_of(config(MODEL, kind="partition", parts=6), made, tmp_path)
-    data_of(config(MODEL, kind="partition", parts=12), made, tmp_path)
+        data_of(config(MODEL, parts=6), made, tmp_path)
+    data_of(config(MODEL, parts=12), made, tmp_path)
     monkeypatch.setattr(encodings_module, "MOST", 60)
-    data = data_of(config(MODEL, kind="neighbours", fanouts=[50, 50]), made, tmp_path)
+    data = data_of(config(MODEL, fanouts=[50, 50]), made, tmp_path)
     data.collate.most = 20  # type: ignore[attr-defined]
     with pytest.raises(
         ConfigError, match=r"5 nodes and those drawn around them are \d+, and the model.*, 20 nodes at mo"
@@ -259,31 +260,30 @@ def test_more_parts_than_nodes_and_nothing_to_learn_are_refused(tmp_path: Path) 
     made = benchmark()
     classic = {**CLASSIC, "message_passing": "gcn"}
     with pytest.raises(ConfigError, match="60 nodes cannot be cut into 61 parts"):
-        data_of(config(classic, kind="partition", parts=61), made, tmp_path)
+        data_of(config(classic, parts=61), made, tmp_path)
     object.__setattr__(made, "targets", np.full(60, -1))
     with pytest.raises(ConfigError, match="made: the target of no training node is known; there is nothing to learn"):
-        data_of(config(classic, kind="neighbours"), made, tmp_path)
+        data_of(config(classic, fanouts=[10, 10]), made, tmp_path)
 
 
 def test_graphs_are_not_sampled(tmp_path: Path) -> None:
-    with pytest.raises(
-        ConfigError, match=r"sampling.kind is 'partition', which is for one graph.*set sampling.kind to full"
-    ):
-        train(single(tmp_path, sampling={"kind": "partition"}))
+    with pytest.raises(ConfigError, match=r"sampling is for one graph whose nodes are predicted; here .*: leave sampl"):
+        train(single(tmp_path, sampling={"parts": 64}))
 
 
-PARTS = {"kind": "partition", "parts": 8}
+PARTS = {"parts": 8}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "sampling",
-    only([{"kind": "neighbours", "fanouts": [4, 4]}, PARTS], PARTS),
-    ids=lambda s: s["kind"],
+    only([{"fanouts": [4, 4]}, PARTS], PARTS),
+    ids=list,
 )
 def test_a_run_that_was_killed_ends_as_if_it_had_not(sampling: dict[str, Any], tmp_path: Path) -> None:
     data = {"name": "minesweeper", "folder": str(data_in(tmp_path))}
-    given = {"data": data, "split": 0, "sampling": sampling, "model": {"message_passing": "sage", "feature_map": "elu"}}
+    given = {"data": data, "split": 0, "sampling": sampling}
+    given["model"] = {"message_passing": "sage", "attention": {"feature_map": "elu"}}
     through = train(single(tmp_path, **given, out=str(tmp_path / "one")))
     half = single(tmp_path, **given, out=str(tmp_path / "two"))
     with pytest.MonkeyPatch.context() as patch:

@@ -11,8 +11,8 @@ import torch
 
 from structpe.datasets import load
 from structpe.errors import ConfigError
-from structpe.tasks.config import make
-from structpe.tasks.prediction.config import PredictionConfig
+from structpe.tasks.config import make, merged
+from structpe.tasks.prediction.config import PredictionConfig, PredictionTraining
 from structpe.tasks.prediction.sources import SOURCES, Data
 from structpe.tasks.prediction.task import Prediction
 from structpe.tasks.runs import load_run, train
@@ -20,7 +20,7 @@ from structpe.tasks.runs.prediction import PredictionRun
 from structpe.tasks.training.lightning_module import Checkpoints
 from tests.tasks.prediction.tiny import TRAINING
 
-EMBEDDINGS = {"width": 16, "layers": 0, "attention": False, "message_passing": None}
+EMBEDDINGS = {"width": 16, "layers": 0, "attention": None, "message_passing": None}
 
 
 def families(folder: Path, people: int = 24) -> Path:
@@ -42,7 +42,7 @@ def config(folder: Path, **changed: Any) -> PredictionConfig:
     data = {"name": "knowledge-graph", "folder": str(families(folder / "kg"))}
     parts = {
         "model": {**EMBEDDINGS, **changed.pop("model", {})},
-        "training": {**TRAINING, **changed.pop("training", {})},
+        "training": merged(PredictionTraining, TRAINING, changed.pop("training", {})),
     }
     return make(PredictionConfig, {"data": data, "out": str(folder / "run"), **parts, **changed})
 
@@ -107,7 +107,13 @@ def test_scores_of_a_run_are_those_of_plain_loops(readout: str, tmp_path: Path) 
 
 def test_links_are_learned(tmp_path: Path) -> None:
     """Of 26 entities, a random order has an MRR of about 0.15."""
-    training = {"steps": 150, "batch_size": 32, "validate_every": 50, "checkpoint_every": 150, "learning_rate": 0.05}
+    training = {
+        "steps": 150,
+        "batch_size": 32,
+        "validation": {"every": 50},
+        "checkpoint_every": 150,
+        "optimiser": {"learning_rate": 0.05},
+    }
     assert train(config(tmp_path, model={"readout": "complex"}, training=training)).test > 0.4
 
 
@@ -155,8 +161,8 @@ def test_a_run_that_was_killed_ends_as_if_it_had_not(tmp_path: Path, monkeypatch
     ("changed", "message"),
     [
         (
-            {"sampling": {"kind": "partition"}},
-            "here pairs of nodes are, some of them in each step: set sampling.kind to full",
+            {"sampling": {"parts": 64}},
+            "here pairs of nodes are, some of them in each step: leave sampling out",
         ),
         (
             {"model": {"readout": "sum"}},
@@ -164,8 +170,8 @@ def test_a_run_that_was_killed_ends_as_if_it_had_not(tmp_path: Path, monkeypatch
         ),
         ({"model": {"readout": "complex", "width": 15}}, "model: width is 15; complex needs an even width"),
         (
-            {"training": {"metric": "accuracy"}},
-            "training.metric takes 'official', 'loss' or 'mrr'; given is 'accuracy'",
+            {"training": {"validation": {"metric": "accuracy"}}},
+            "training.validation.metric takes 'official', 'loss' or 'mrr'; given is 'accuracy'",
         ),
     ],
 )

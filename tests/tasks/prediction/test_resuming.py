@@ -24,6 +24,7 @@ from structpe.tasks.runs.prediction import PredictionRun
 from structpe.tasks.training.batches import BatchPlan
 from structpe.tasks.training.folder import lock
 from tests.representatives import only
+from tests.tasks.changes import with_training
 from tests.tasks.graph_to_text.tiny import tiny
 from tests.tasks.prediction.test_survival import same_results
 from tests.tasks.prediction.tiny import MODEL, TRAINING, data_in, single, that_act
@@ -138,7 +139,7 @@ def test_an_edited_position_model_is_refused(copied: Path) -> None:
         train(single(copied))
 
 
-MEAN = {"average": 3, "validate_every": 1}
+MEAN = {"validation": {"average": 3, "every": 1}}
 
 
 @pytest.mark.parametrize("training", only([{"order": "by-size"}, {"order": "shuffled"}, MEAN], MEAN), ids=str)
@@ -178,7 +179,7 @@ def test_a_signal_ends_it_with_a_checkpoint_and_it_ends_the_same(
         stopped(config, at=5, stop=lambda: signal.raise_signal(number))
     assert "signalled: a checkpoint is written after step 5; the same command goes on with it" in capfd.readouterr().err
     assert (copied / "signalled" / "checkpoints" / "step-00000005").is_dir()
-    train(replace(config, training=replace(config.training, accelerator="auto", workers=1)))  # as on another machine
+    train(with_training(config, hardware={"accelerator": "auto", "workers": 1}))  # as on another machine
     train(single(copied))  # which was stopped in another way
     same_results(copied / "signalled", copied / "run")
 

@@ -38,9 +38,16 @@ def test_a_file_that_is_missing_or_damaged_is_told_before_the_first_training(tmp
 
 
 def test_a_metric_that_the_second_data_do_not_have_is_told(tmp_path: Path) -> None:
-    other = {"name": "zinc-stand-in", "folder": "data", "options": {"train": 20}, "training": {"metric": "rocauc"}}
+    other = {
+        "name": "zinc-stand-in",
+        "folder": "data",
+        "options": {"train": 20},
+        "training": {"validation": {"metric": "rocauc"}},
+    }
     config = two(tmp_path, other)
-    with pytest.raises(ConfigError, match=r"training\.metric takes 'official', 'loss' or 'mae'; given is 'rocauc'"):
+    with pytest.raises(
+        ConfigError, match=r"training\.validation\.metric takes 'official', 'loss' or 'mae'; given is 'rocauc'"
+    ):
         run_all(config, config.keys())
 
 

@@ -86,7 +86,7 @@ def started(file: Path, only: str, before: str = "") -> Forked:
 @pytest.mark.timeout(900)
 def test_a_study_that_is_ended_in_three_ways_ends_as_if_it_had_not_been(tmp_path: Path) -> None:
     """While the processes of its runs begin, which for these is as any other moment; then amid a run, a fork."""
-    training = {**TRAINING, "steps": 60, "validate_every": 20, "checkpoint_every": 5}
+    training = {**TRAINING, "steps": 60, "validation": {"every": 20}, "checkpoint_every": 5}
     file = study_file(tmp_path, models={"gps": MODEL}, positions={"rwse": RWSE}, training=training)
     config = load_study(file)
     keys = config.keys()

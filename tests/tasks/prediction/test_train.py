@@ -25,9 +25,10 @@ from structpe.tasks.prediction.task import Prediction
 from structpe.tasks.runs import prediction, train
 from structpe.tasks.runs.prediction import PredictionRun
 from tests.representatives import only
+from tests.tasks.changes import with_training
 from tests.tasks.prediction.tiny import data_in, single
 
-NODES = {"position": [], "model": {"message_passing": "gcn", "attention": False}}
+NODES = {"position": [], "model": {"message_passing": "gcn", "attention": None}}
 
 
 def nodes(folder: Path, **changed: Any) -> Any:
@@ -105,7 +106,7 @@ def test_it_stops_by_the_official_metric(
 ) -> None:
     left = iter(course)
     monkeypatch.setattr(Prediction, "validate", lambda *given: {"loss": 1.0, name: next(left)})
-    result = train(make(tmp_path, training={"validate_every": 1, "patience": 2})).training
+    result = train(make(tmp_path, training={"validation": {"every": 1, "patience": 2}})).training
     assert (result.best_step, result.steps, result.stopped_early) == (best_step, steps, True)
     assert result.best[name] == course[best_step - 1]
 
@@ -144,14 +145,16 @@ def test_the_seed_chooses_the_split(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="split is 3; minesweeper has 3, counted from 0"):
         prediction._split(replace(config, split=3), data)
     none = data.splits[0]._replace(valid=np.array([], dtype=np.int64))
-    waiting = replace(config, split=0, training=replace(config.training, patience=3))
-    with pytest.raises(ConfigError, match=r"no validation split, which patience looks at; set training\.patience to 0"):
+    waiting = with_training(replace(config, split=0), validation={"patience": 3})
+    with pytest.raises(
+        ConfigError, match=r"no validation split, which patience looks at; set training\.validation\.patience to 0"
+    ):
         prediction._split(waiting, replace(data, splits=(none,)))
 
 
 def test_nodes_are_learned(tmp_path: Path) -> None:
     """The label is seen in a noisy feature and in the neighbours' features: better than chance, if splits fit."""
-    outcome = train(nodes(tmp_path, training={"steps": 60, "validate_every": 20, "checkpoint_every": 60}))
+    outcome = train(nodes(tmp_path, training={"steps": 60, "validation": {"every": 20}, "checkpoint_every": 60}))
     assert outcome.metric == "rocauc"
     assert outcome.test > 0.8
 
@@ -183,7 +186,7 @@ def test_two_devices_do_what_one_does(tmp_path: Path, forks: list[bytes]) -> Non
             tmp_path / str(count),
             model={"norm": "layer", "dropout": 0.0},
             position={"name": "t5", "encoding": "undirected-distance"},
-            training={"devices": count},
+            training={"hardware": {"devices": count}},
         )
         for count in (1, 2)
     ]
@@ -207,11 +210,19 @@ def test_unknown_targets_do_not_count(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changed", "error", "message"),
     [
-        ({"training": {"learning_rate": 1e30}}, StructPEError, "training has diverged; lower training.learning_rate"),
-        ({"position": "sinusoidal"}, EncodingError, "order"),
-        ({"training": {"metric": "accuracy"}}, ConfigError, "training.metric takes 'official', 'loss' or 'mae'"),
         (
-            {"model": {"attention": False}, "position": "t5"},
+            {"training": {"optimiser": {"learning_rate": 1e30}}},
+            StructPEError,
+            "training has diverged; lower training.optimiser.learning_rate",
+        ),
+        ({"position": "sinusoidal"}, EncodingError, "order"),
+        (
+            {"training": {"validation": {"metric": "accuracy"}}},
+            ConfigError,
+            "training.validation.metric takes 'official', 'loss' or 'mae'",
+        ),
+        (
+            {"model": {"attention": None}, "position": "t5"},
             ConfigError,
             "model: the position model acts on attention only, and this model has none",
         ),
@@ -224,8 +235,10 @@ def test_what_cannot_be_trained(changed: Any, error: type[Exception], message: s
 
 
 def test_a_metric_that_there_is_not_is_told_before_graphs_are_encoded(tmp_path: Path) -> None:
-    config = single(tmp_path, training={"metric": "accuracy"})
-    with pytest.raises(ConfigError, match=r"^training\.metric takes 'official', 'loss' or 'mae'; given is 'accuracy'$"):
+    config = single(tmp_path, training={"validation": {"metric": "accuracy"}})
+    with pytest.raises(
+        ConfigError, match=r"^training\.validation\.metric takes 'official', 'loss' or 'mae'; given is 'accuracy'$"
+    ):
         train(config)
     assert not (Path(config.out).parent / "encodings").exists()
 

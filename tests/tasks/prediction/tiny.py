@@ -8,22 +8,22 @@ from typing import Any
 import numpy as np
 import yaml
 
-from structpe.tasks.config import make
-from structpe.tasks.prediction.config import PredictionConfig
+from structpe.nn.graph_model import GraphModelConfig
+from structpe.tasks.config import make, merged
+from structpe.tasks.prediction.config import PredictionConfig, PredictionTraining
 from structpe.tasks.prediction.study import StudyConfig, load_study
 
 TRAINING = {
     "steps": 12,
     "batch_size": 8,
-    "learning_rate": 0.01,
-    "warmup": 2,
-    "validate_every": 4,
+    "optimiser": {"learning_rate": 0.01, "warmup": 2},
+    "validation": {"every": 4},
     "checkpoint_every": 3,
-    "log_every": 2,
-    "accelerator": "cpu",
+    "logs": {"every": 2},
+    "hardware": {"accelerator": "cpu"},
 }
 MODEL = {"width": 16, "layers": 2, "heads": 2, "feedforward": 16, "dropout": 0.1}
-CLASSIC = {**{key: MODEL[key] for key in MODEL if key != "heads"}, "attention": False, "message_passing": "gcn"}
+CLASSIC = {**{key: MODEL[key] for key in MODEL if key != "heads"}, "attention": None, "message_passing": "gcn"}
 RWSE = {"name": "rwse", "encoding": {"name": "random-walk", "steps": 6, "undirected": True}}
 
 
@@ -78,24 +78,23 @@ def grid(folder: Path, side: int = 8, splits: int = 3) -> Path:
 
 def single(folder: Path, **changed: Any) -> PredictionConfig:
     """A run on the molecules in ``folder/data``; the run lies in ``folder/run``."""
-    parts = {"model": {**MODEL, **changed.pop("model", {})}, "training": {**TRAINING, **changed.pop("training", {})}}
+    parts = {
+        "model": merged(GraphModelConfig, MODEL, changed.pop("model", {})),
+        "training": merged(PredictionTraining, TRAINING, changed.pop("training", {})),
+    }
     data = {"name": "zinc-stand-in", "folder": str(data_in(folder))}
     given = {"data": data, "position": RWSE, "out": str(folder / "run"), **parts, **changed}
     return make(PredictionConfig, that_act(given))
 
 
 def that_act(given: dict[str, Any]) -> dict[str, Any]:
-    """The same without what cannot act: heads without attention, a batch of one whole graph, other ways to sample."""
-    model, training, sampling = dict(given["model"]), dict(given["training"]), dict(given.get("sampling", {}))
-    kind = sampling.get("kind", "full")
-    if model.get("attention") is False:
+    """The same without what cannot act: heads without attention, a batch of one whole graph."""
+    model, training = dict(given["model"]), dict(given["training"])
+    if model.get("attention", MODEL) is None:
         model.pop("heads", None)
-    if given["data"]["name"] == "minesweeper" and kind == "full":
+    if given["data"]["name"] == "minesweeper" and not given.get("sampling"):
         training.pop("batch_size", None)
-    for name, needed in {"fanouts": "neighbours", "parts": "partition"}.items():
-        if needed != kind:
-            sampling.pop(name, None)
-    return {**given, "model": model, "training": training, "sampling": sampling}
+    return {**given, "model": model, "training": training}
 
 
 def data_in(folder: Path) -> Path:

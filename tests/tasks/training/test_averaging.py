@@ -5,11 +5,12 @@ from __future__ import annotations
 from fractions import Fraction
 
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
 from structpe.tasks.training.lightning_module import Average, mean
+from tests.examples import examples
 
 
 def model(seed: int) -> nn.Module:
@@ -19,7 +20,7 @@ def model(seed: int) -> nn.Module:
     return made
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(st.lists(st.floats(-(2.0**99), 2.0**99, width=32), min_size=1, max_size=9))
 def test_the_mean_is_that_of_fractions_to_one_rounding(values: list[float]) -> None:
     (found,) = mean([{"a": torch.tensor([value])} for value in values]).values()
@@ -27,7 +28,7 @@ def test_the_mean_is_that_of_fractions_to_one_rounding(values: list[float]) -> N
     assert abs(Fraction(found.item()) - exact) <= Fraction(2) ** -23 * max(map(abs, map(Fraction, values)), default=0)
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(st.floats(width=32, allow_nan=False, allow_infinity=False), st.integers(1, 20))
 def test_the_mean_of_equal_numbers_is_that_number(value: float, count: int) -> None:
     states = [{"a": torch.tensor(value)}] * count

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from structpe.data.bpe_dropout import ResampledExamples
 from structpe.errors import ConfigError, StoreError
 from structpe.tasks.training.batches import Batches, BatchPlan
+from tests.examples import examples
 
 
 @st.composite
@@ -24,7 +25,7 @@ def plans(draw: st.DrawFn) -> BatchPlan:
     )
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(plans(), st.integers(0, 3))
 def test_an_epoch_has_each_example_once(plan: BatchPlan, number: int) -> None:
     batches = plan.epoch(number)
@@ -35,14 +36,14 @@ def test_an_epoch_has_each_example_once(plan: BatchPlan, number: int) -> None:
     assert max(lengths) <= plan.batch_size or len(plan.sizes) // (plan.per_epoch + 1) < plan.shares
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(plans(), st.integers(0, 30), st.integers(0, 30))
 def test_the_kth_batch_does_not_depend_on_where_one_begins(plan: BatchPlan, first: int, count: int) -> None:
     whole = list(plan.batches(0, first + count))
     assert [b.tolist() for b in plan.batches(first, first + count)] == [b.tolist() for b in whole[first:]]
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(plans())
 def test_devices_share_a_batch_out(plan: BatchPlan) -> None:
     count = plan.per_epoch + 2
@@ -88,7 +89,7 @@ def test_shuffled_batches_are_fair_samples(seed: int) -> None:
         assert sorted_ > 2.5 * expected
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(plans())
 def test_shuffled_batches_do_not_depend_on_sizes(plan: BatchPlan) -> None:
     mixed = BatchPlan(plan.sizes, plan.batch_size, plan.seed, plan.shares)

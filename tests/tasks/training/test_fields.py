@@ -24,7 +24,12 @@ from structpe.tasks.training import checkpoint
 from tests.tasks.prediction.tiny import single
 
 Keys = tuple[str | int, ...]
-OPTIONS = {"steps": 10, "checkpoint_every": 5, "validate_every": 2, "log_every": 3, "average": 3, "patience": 9}
+OPTIONS = {
+    "steps": 10,
+    "checkpoint_every": 5,
+    "validation": {"every": 2, "average": 3, "patience": 9},
+    "logs": {"every": 3},
+}
 """A checkpoint lies between two validations and two lines of the log, of which each has something to remember."""
 STEP = "step-00000005"
 OURS = re.compile(r"callbacks\.|state_dict\.\*|optimizer_states\.#\.(state|param_groups\.#\.(lr|weight_decay)$)")

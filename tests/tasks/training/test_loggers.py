@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -14,7 +13,8 @@ from structpe.errors import ConfigError
 from structpe.tasks.runs import train
 from structpe.tasks.training.config import LoggerConfig
 from structpe.tasks.training.reporting import extra_loggers
-from tests.tasks.graph_to_text.tiny import changed, tiny
+from tests.tasks.changes import with_training
+from tests.tasks.graph_to_text.tiny import tiny
 
 HERE = __name__
 
@@ -45,10 +45,9 @@ class Kept(Logger):
 
 def test_a_run_tells_every_logger_what_it_writes_to_its_own(tmp_path: Path) -> None:
     Kept.all.clear()
-    config = tiny(tmp_path, steps=2, validate_every=2, log_every=1)
-    loggers = [LoggerConfig(f"{HERE}.Kept", {"label": label}) for label in ("one", "two")]
-    with_loggers = changed(config, training=replace(config.training, loggers=loggers))
-    train(with_loggers)
+    config = tiny(tmp_path, steps=2, validation={"every": 2}, logs={"every": 1})
+    loggers = [{"path": f"{HERE}.Kept", "options": {"label": label}} for label in ("one", "two")]
+    train(with_training(config, logs={"loggers": loggers}))
     lines = [
         f"{step},{name},{number!r}"
         for label, step, found in Kept.all
@@ -72,5 +71,5 @@ def test_a_run_tells_every_logger_what_it_writes_to_its_own(tmp_path: Path) -> N
     ],
 )
 def test_what_is_not_a_logger_is_refused(path: str, options: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigError, match=rf"^training\.loggers\[0\]: .*{re.escape(message)}"):
+    with pytest.raises(ConfigError, match=rf"^training\.logs\.loggers\[0\]: .*{re.escape(message)}"):
         extra_loggers([LoggerConfig(path, options)])

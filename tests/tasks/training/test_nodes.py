@@ -19,7 +19,7 @@ from structpe.tasks.config import save
 from structpe.tasks.prediction.config import PredictionConfig
 from structpe.tasks.prediction.run_all import run_all
 from structpe.tasks.runs import train
-from structpe.tasks.training.config import TrainingConfig
+from structpe.tasks.training.config import HardwareConfig
 from structpe.tasks.training.folder import number
 from tests.modules import ROOT
 from tests.tasks.prediction.tiny import single, study
@@ -57,7 +57,7 @@ def started(config: PredictionConfig, folder: Path, ranks: Sequence[int]) -> lis
 @pytest.mark.timeout(280)
 @pytest.mark.parametrize("strategy", ["ddp", "fsdp"])
 def test_two_machines_learn_what_one_does(tmp_path: Path, strategy: str) -> None:
-    asked = config(tmp_path / "two", nodes=2, strategy=strategy)
+    asked = config(tmp_path / "two", hardware={"nodes": 2, "strategy": strategy})
     second, first = started(asked, tmp_path, [1, 0])
     assert (first[0], second[0]) == (0, 0), first[2] + second[2]
     assert first[1] == second[1]  # both know the result
@@ -76,7 +76,10 @@ def test_two_machines_learn_what_one_does(tmp_path: Path, strategy: str) -> None
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({}, "training.nodes is 2, and MASTER_ADDR is not set; start one process on each machine, with its number"),
+        (
+            {},
+            "training.hardware.nodes is 2, and MASTER_ADDR is not set; start one process on each machine, with",
+        ),
         ({"MASTER_ADDR": "a"}, "MASTER_PORT is not set"),
         ({"MASTER_ADDR": "a", "MASTER_PORT": "1"}, "NODE_RANK is not set"),
         ({"MASTER_ADDR": "a", "MASTER_PORT": "1", "SLURM_NODEID": "2"}, "SLURM_NODEID is '2'; .*from 0 to 1 in NODE"),
@@ -91,15 +94,15 @@ def test_who_does_not_say_which_machine_it_is(
     for name, value in given.items():
         monkeypatch.setenv(name, value)
     with pytest.raises(ConfigError, match=message):
-        train(config(tmp_path, nodes=2))
+        train(config(tmp_path, hardware={"nodes": 2}))
     assert not (tmp_path / "run").exists()
-    assert number(TrainingConfig()) == 0
+    assert number(HardwareConfig()) == 0
 
 
 def test_the_number_of_a_machine_comes_from_whoever_started_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    two = TrainingConfig(nodes=2, devices=3, strategy="fsdp")
+    two = HardwareConfig(nodes=2, devices=3, strategy="fsdp")
     with recorded():  # of a run that an earlier structpe began
-        alone = TrainingConfig(strategy="fsdp")
+        alone = HardwareConfig(strategy="fsdp")
     assert (two.processes, two.shards, alone.shards) == (6, True, False)
     for name, value in (("MASTER_ADDR", "a"), ("MASTER_PORT", "1"), ("SLURM_NODEID", "1")):
         monkeypatch.setenv(name, value)
@@ -109,6 +112,6 @@ def test_the_number_of_a_machine_comes_from_whoever_started_it(monkeypatch: pyte
 
 
 def test_a_study_trains_on_one_machine(tmp_path: Path) -> None:
-    asked = study(tmp_path, training={"nodes": 2})
-    with pytest.raises(ConfigError, match=r"training.nodes is 2; studies train on one machine"):
+    asked = study(tmp_path, training={"hardware": {"nodes": 2}})
+    with pytest.raises(ConfigError, match=r"training.hardware.nodes is 2; studies train on one machine"):
         run_all(asked, asked.keys())

@@ -15,7 +15,7 @@ from torch import nn
 
 from structpe.errors import ConfigError
 from structpe.tasks.runs import train
-from structpe.tasks.training.config import OptimiserConfig, TrainingConfig
+from structpe.tasks.training.config import HardwareConfig, OptimiserConfig, TrainingConfig
 from structpe.tasks.training.optimiser import check_optimiser, optimiser
 from tests.tasks.graph_to_text.tiny import changed, resumed, tiny
 
@@ -53,7 +53,8 @@ def test_adafactor_is_its_algorithm() -> None:
     for scale in (1.0, 1e-5):
         start, gradients = random.normal(size=(3, 4)), [scale * random.normal(size=(3, 4)) for _ in range(5)]
         matrix = nn.Parameter(torch.tensor(start))
-        made = optimiser([{"params": [matrix]}], TrainingConfig(optimiser=ADAFACTOR, learning_rate=0.6, weight_decay=0))
+        asked = replace(ADAFACTOR, learning_rate=0.6, weight_decay=0.0)
+        made = optimiser([{"params": [matrix]}], TrainingConfig(optimiser=asked))
         for gradient in gradients:
             matrix.grad = torch.tensor(gradient)
             made.step()
@@ -70,8 +71,8 @@ def test_it_is_adamw_if_nothing_is_said() -> None:
 
 
 def test_a_class_of_another_package_is_named_by_its_path() -> None:
-    own = OptimiserConfig(f"{__name__}.Descent", {"slower": 4.0})
-    made = optimiser([{"params": [nn.Parameter(torch.ones(2))]}], TrainingConfig(optimiser=own, weight_decay=0))
+    own = OptimiserConfig(f"{__name__}.Descent", {"slower": 4.0}, weight_decay=0.0)
+    made = optimiser([{"params": [nn.Parameter(torch.ones(2))]}], TrainingConfig(optimiser=own))
     assert type(made) is Descent
     assert made.defaults["lr"] == 5e-4 / 4
 
@@ -84,14 +85,14 @@ def test_a_class_of_another_package_is_named_by_its_path() -> None:
         ("subprocess.Popen", {"args": "x"}, "'subprocess.Popen' is not an optimiser; give the name of a class of"),
         ("no_such_package.Adam", {}, "cannot be imported (No module named 'no_such_package'); check the path, and"),
         ("Adafactor", {"epsilon": 1}, "optimiser 'Adafactor' has no option named 'epsilon'"),
-        ("Adafactor", {"lr": 1}, "lr is not an option here; set training.learning_rate"),
-        ("SGD", {"weight_decay": 1}, "weight_decay is not an option here; set training.weight_decay"),
-        (f"{__name__}.Descent", {}, "Descent has no weight decay; set training.weight_decay to 0"),
+        ("Adafactor", {"lr": 1}, "lr is not an option here; set training.optimiser.learning_rate"),
+        ("SGD", {"weight_decay": 1}, "weight_decay is not an option here; set training.optimiser.weight_decay"),
+        (f"{__name__}.Descent", {}, "Descent has no weight decay; set training.optimiser.weight_decay to 0"),
     ],
 )
 def test_what_is_no_optimiser_is_refused(name: str, options: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=rf"^training\.optimiser: .*{re.escape(message)}"):
-        check_optimiser(TrainingConfig(optimiser=OptimiserConfig(name, options)))
+        check_optimiser(OptimiserConfig(name, options))
 
 
 def test_a_value_that_the_class_refuses_is_told_with_its_reason() -> None:
@@ -103,7 +104,7 @@ def test_a_value_that_the_class_refuses_is_told_with_its_reason() -> None:
             TrainingConfig(optimiser=OptimiserConfig("Adafactor", {"d": 0.5})),
         )
     with pytest.raises(ConfigError, match=r"is 'Adafactor'; it must be AdamW where parameters are shared out \(fsdp\)"):
-        TrainingConfig(optimiser=ADAFACTOR, devices=2, strategy="fsdp")
+        TrainingConfig(optimiser=ADAFACTOR, hardware=HardwareConfig(devices=2, strategy="fsdp"))
 
 
 def test_a_run_is_refused_before_its_data_are_read(tmp_path: Path) -> None:
@@ -113,6 +114,6 @@ def test_a_run_is_refused_before_its_data_are_read(tmp_path: Path) -> None:
 
 
 def test_a_run_with_adafactor_resumes_to_the_bit(tmp_path: Path) -> None:
-    config = tiny(tmp_path, steps=4, validate_every=4, checkpoint_every=2, optimiser={"name": "Adafactor"})
+    config = tiny(tmp_path, steps=4, validation={"every": 4}, checkpoint_every=2, optimiser={"name": "Adafactor"})
     whole, again = resumed(config)
     assert again == whole

@@ -13,11 +13,12 @@ from safetensors.torch import load_file, save_file
 
 from structpe.tasks.runs import train
 from structpe.tasks.training.result import KEY, VERSION, WEIGHTS, digest
+from tests.tasks.changes import with_training
 from tests.tasks.graph_to_text.tiny import changed, tiny
 from tests.tasks.prediction.tiny import single
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(280)]
-TWO: dict[str, Any] = {"devices": 2, "strategy": "fsdp"}
+TWO: dict[str, Any] = {"hardware": {"devices": 2, "strategy": "fsdp"}}
 
 
 def state(config: Any, step: int) -> dict[str, torch.Tensor]:
@@ -29,7 +30,7 @@ def test_text_is_learned_as_by_one_and_resumes_with_either(tmp_path: Path) -> No
     configs = {}
     for name, training in (("one", {}), ("two", TWO)):
         (tmp_path / name).mkdir()
-        config = tiny(tmp_path / name, steps=8, metric="chrf", **training)
+        config = tiny(tmp_path / name, steps=8, validation={"metric": "chrf"}, **training)
         configs[name] = changed(config, model=replace(config.model, dropout=0.0))
     one, two = (train(config) for config in configs.values())
     assert two.best == pytest.approx(one.best, rel=1e-3)
@@ -42,15 +43,16 @@ def test_text_is_learned_as_by_one_and_resumes_with_either(tmp_path: Path) -> No
 
     # As if the two had been killed after their sixth step: they go on, and so does one alone with the same checkpoint.
     ended = []
-    for name, training in (("both", TWO), ("alone", {"devices": 1, "strategy": "ddp"})):
+    for name, training in (("both", TWO), ("alone", {"hardware": {"devices": 1, "strategy": "ddp"}})):
         config = configs["two"]
-        config = changed(config, out=str(tmp_path / name), training=replace(config.training, **training))
+        config = with_training(changed(config, out=str(tmp_path / name)), **training)
         shutil.copytree(configs["two"].out, config.out)
         shutil.rmtree(Path(config.out) / "checkpoints" / "step-00000008")
         (Path(config.out) / "result.json").unlink()
         written = Path(config.out) / "config.yaml"
-        written.write_text(written.read_text().replace("devices: 2", f"devices: {config.training.devices}"))
-        written.write_text(written.read_text().replace("strategy: fsdp", f"strategy: {config.training.strategy}"))
+        hardware = config.training.hardware
+        written.write_text(written.read_text().replace("devices: 2", f"devices: {hardware.devices}"))
+        written.write_text(written.read_text().replace("strategy: fsdp", f"strategy: {hardware.strategy}"))
         (Path(config.out) / "SHA256SUMS").unlink()
         if name == "alone":  # another run by its configuration: weights that name no run are taken
             weights = load_file(Path(config.out) / WEIGHTS)

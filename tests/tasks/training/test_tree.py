@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from structpe.errors import StoreError
 from structpe.tasks.training.checkpoint import flatten, restore
+from tests.examples import examples
 
 TENSORS = [
     torch.arange(6.0).view(2, 3).T,
@@ -59,7 +60,7 @@ def same(one: Any, other: Any) -> bool:
     return type(one) is type(other) and one == other
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(STATES)
 def test_a_state_survives_json(state: Any) -> None:
     tensors, plain = flatten(state)

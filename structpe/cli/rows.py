@@ -1,0 +1,223 @@
+"""The rows of the lists of position models and of encodings, which a file remembers: to make them takes seconds.
+
+The command ``structpe positions`` shows them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import re
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+
+import structpe
+from structpe.errors import PositionError
+from structpe.spec import Cells, Spec
+
+if TYPE_CHECKING:
+    from structpe.encodings import Encoding
+    from structpe.positions import Dims
+
+__all__ = ["STRUCTURES", "EncodingRow", "ModelRow", "about", "encodings", "formula", "models"]
+
+T = TypeVar("T")
+
+STRUCTURES = ("sequence", "grid", "tree", "graph")
+
+_SURVEY = {"t": 512, "n": 30_000, "D_max": 8, "K": 5, "dr": 64, "t1": 16}
+"""Sizes for the survey's formulas."""
+
+ROLE = re.compile(r":\w+:`~?([^`]*)`")
+"""A cross-reference of the docs, :class:`Name`; only the name is printed."""
+
+
+def models(width: int, heads: int, layers: int) -> list[ModelRow]:
+    """The rows of all position models, built for these sizes."""
+
+    def measured() -> list[ModelRow]:
+        from structpe.positions import MODELS, Dims
+
+        dims = Dims(width, heads, layers)
+        return [ModelRow.measured(name, dims) for name in MODELS]
+
+    return _remembered(f"positions-{width}-{heads}-{layers}", "structpe.positions", list[ModelRow], measured)
+
+
+def encodings() -> list[EncodingRow]:
+    """The rows of all encodings."""
+
+    def described() -> list[EncodingRow]:
+        from structpe.encodings import ENCODINGS
+
+        return [EncodingRow.of(name, each) for name, each in ENCODINGS.items()]
+
+    return _remembered("encodings", "structpe.encodings", list[EncodingRow], described)
+
+
+def _remembered(name: str, package: str, kind: type[T], find: Callable[[], T]) -> T:
+    """What an earlier process found, if the code is the same; otherwise it is found, and kept for the next one.
+
+    It is found anew if it may be more than what follows from our code: if other distributions add classes to the
+    package, or if this process has imported it and may have added some.
+
+    Args:
+        name: of the file.
+        package: whose classes it is about.
+        kind: its type, of which msgspec can write and read values.
+        find: finds it.
+    """
+    import msgspec
+
+    from structpe.system.files import Busy, atomic_write, user_cache
+
+    if package in sys.modules or metadata.entry_points(group=package):
+        return find()
+    file, stamp = user_cache() / "structpe" / f"{name}.json", _stamp()
+    with suppress(OSError, msgspec.DecodeError):  # there is none, or another version wrote it
+        written, kept = msgspec.json.decode(file.read_bytes(), type=tuple[str, kind])  # type: ignore[valid-type]
+        if written == stamp:
+            return cast(T, kept)
+    found = find()
+    with suppress(OSError, Busy):  # the folder cannot be written to, or another process writes the same
+        file.parent.mkdir(parents=True, exist_ok=True)
+        atomic_write(file, lambda hidden: hidden.write_bytes(msgspec.json.encode((stamp, found))))
+    return found
+
+
+def _stamp() -> str:
+    """A digest of the versions of Python and of the library, and of name, size and time of each of its sources."""
+    states = ((str(each), each.stat()) for each in sorted(Path(structpe.__file__).parent.rglob("*.py")))
+    sources = [(path, state.st_size, state.st_mtime_ns) for path, state in states]
+    return hashlib.sha256(repr((sys.version, structpe.__version__, sources)).encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class ModelRow:
+    """A position model: its row of Table 1, and its number of parameters at some sizes.
+
+    Attributes:
+        name: its name in the registry.
+        spec: its claims; None for a model without a ``Spec``.
+        sizes: the values of its own letters in the formula.
+        parameters: number of parameters; None if it cannot be built for these sizes.
+        problem: why it cannot be built.
+        decodes: whether a decoder can use it; None if it cannot be built.
+        about: its title, the first paragraph of its docstring.
+        formula: the second paragraph of its docstring.
+        options: its options with their defaults, as :func:`structpe.build` takes them; null without a default.
+        survey: the value of the survey's formula at these sizes; None without a row in the survey.
+    """
+
+    name: str
+    spec: Spec | None
+    sizes: dict[str, int]
+    parameters: int | None
+    problem: str = ""
+    decodes: bool | None = None
+    about: str = ""
+    formula: str = ""
+    options: dict[str, Any] = field(default_factory=dict)
+    survey: float | None = None
+
+    @classmethod
+    def measured(cls, name: str, dims: Dims) -> ModelRow:
+        """The row of a model with its default options, built for these sizes."""
+        from structpe.plain.options import options_of
+        from structpe.positions import MODELS, build, describe
+        from structpe.positions.base import spec_of
+
+        model = MODELS[name]
+        spec, said = spec_of(model), (about(model), formula(model))
+        survey = None if spec is None or spec.table1 is None else _survey(spec.table1.params, dims)
+        try:
+            built = build(name, dims)
+        except PositionError as error:
+            options = dict.fromkeys(options_of(model.__init__, 2))
+            return cls(name, spec, {}, None, str(error), None, *said, options, survey)
+        count = sum(p.numel() for p in built.parameters())
+        letters = re.findall(r"[A-Za-z]\w*", spec.cells.params) if spec is not None else built.sizes
+        sizes = {letter: size for letter, size in built.sizes.items() if letter in letters}
+        options = {option: value for option, value in describe(built).items() if option != "name"}
+        return cls(name, spec, sizes, count, "", built.causal, *said, options, survey)
+
+    @property
+    def place(self) -> int:
+        """Index of its structure among all kinds; models without a row of Table 1 come last."""
+        return len(STRUCTURES) if self.spec is None else STRUCTURES.index(self.spec.structure)
+
+    def plain(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        own = {
+            "name": self.name,
+            "parameters": self.parameters,
+            "survey_parameters": self.survey,
+            "sizes": self.sizes,
+            "decodes": self.decodes,
+            "about": self.about,
+            "formula": self.formula,
+            "options": self.options,
+            "problem": self.problem,
+        }
+        return own | ({} if self.spec is None else asdict(self.spec))
+
+    def cells(self) -> list[str]:
+        """The cells of its row."""
+        count = "-" if self.parameters is None else f"{self.parameters:,}"
+        if self.spec is None:
+            return ["-", self.name, *"-----", "-", count, ""]
+        ours, survey = _marks(self.spec.cells), _marks(self.spec.table1) if self.spec.table1 else None
+        marks = [
+            mine if survey in (None, ours) or mine == theirs else f"{mine} ({theirs})"
+            for mine, theirs in zip(ours, survey or ours, strict=True)
+        ]
+        formula = ", ".join([self.spec.cells.params, *(f"{letter}={size}" for letter, size in self.sizes.items())])
+        printed = f"{self.spec.table1.params} = {self.survey:,.0f}" if self.spec.table1 else ""
+        return [self.spec.structure, self.name, *marks, formula, count, printed]
+
+
+def _survey(formula: str, dims: Dims) -> float:
+    """The value of a formula of the survey, our own transcription."""
+    own = {"d": dims.width, "h": dims.heads, "l": dims.layers, "d1": dims.width // 2}
+    return float(eval(formula, {"__builtins__": {}}, _SURVEY | own))
+
+
+def _marks(cells: Cells) -> list[str]:
+    flags = (cells.learnable, cells.recurring, cells.unbound)
+    return [cells.reference, cells.injection, *("y" if flag else "n" for flag in flags)]
+
+
+class EncodingRow(NamedTuple):
+    """An encoding: its name, whether it has a value per unit or per pair, options, title and formula."""
+
+    encoding: str
+    per: str
+    options: list[str]
+    about: str
+    formula: str
+
+    @classmethod
+    def of(cls, name: str, encoding: type[Encoding]) -> EncodingRow:
+        """The row of an encoding."""
+        options = [*inspect.signature(encoding).parameters]
+        return cls(name, "pair" if encoding.arity == 2 else "unit", options, about(encoding), formula(encoding))
+
+
+def about(cls: type) -> str:
+    """The title of a position model or an encoding, the first paragraph of its docstring, on one line."""
+    return _paragraph(cls, 0).rstrip(".")
+
+
+def formula(cls: type) -> str:
+    """The formula of a position model or an encoding, the second paragraph of its docstring, on one line."""
+    return _paragraph(cls, 1)
+
+
+def _paragraph(cls: type, number: int) -> str:
+    paragraphs = (inspect.getdoc(cls) or "").split("\n\n")
+    return ROLE.sub(r"\1", paragraphs[number].replace("\n", " ")) if number < len(paragraphs) else ""
