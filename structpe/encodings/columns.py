@@ -459,9 +459,12 @@ class Column:
         result, square = np.zeros((count, most, most), dtype=dtype), widths == np.square(self.sizes)
         if pays := _pad.pays(_A_SLICE * count):
             _pad(owned(index), self.starts, self.sizes, square, result)
-        for each in np.flatnonzero(~square if pays else widths).tolist():
-            mine = self[each].matrix()
-            result[each, : len(mine), : len(mine)] = mine
+        places = zip(self.sizes.tolist(), self.starts.tolist(), square.tolist(), strict=False)
+        for each, (n, first, is_whole) in enumerate(places):
+            if not is_whole:
+                result[each, :n, :n] = self[each].matrix()
+            elif not pays:
+                result[each, :n, :n] = index[first : first + n * n].reshape(n, n)
         return result
 
     def _part(self, first: int, end: int, step: int) -> Column:
