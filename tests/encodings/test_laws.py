@@ -35,6 +35,7 @@ from structpe.encodings import (
     UnitCount,
     Window,
 )
+from structpe.encodings.compiled import slow
 from structpe.errors import EncodingError
 from structpe.positions.batch import join
 from structpe.structure import Structure, path
@@ -248,7 +249,9 @@ def test_a_batch_is_what_it_was_made_from(name: str, drawn: list[Structure]) -> 
     kept = [s for s in drawn if attempt(lambda s=s: encoding.one(s)) is not None]
     assume(kept)
     column = encoding.many(kept)
-    for batch in (join({encoding: column}), join({encoding: [encoding.one(s) for s in kept]})):
+    with slow():
+        plain = join({encoding: column})
+    for batch in (join({encoding: column}), plain, join({encoding: [encoding.one(s) for s in kept]})):
         for number, structure in enumerate(kept):
             u, wanted = structure.unit_count, meaning(column[number], structure.unit_count)
             np.testing.assert_array_equal(in_batch(batch[encoding], number, u), wanted)
