@@ -248,6 +248,8 @@ def check_structures(given: Any, whose: str) -> None:
     """
     if not isinstance(given, Sequence) or isinstance(given, str) or not len(given):
         raise EncodingError(f"{whose} takes a list of structures, one at least: {whose}([structure], ...)")
+    if set(map(type, given)) == {Structure}:
+        return
     if odd := [each for each in given if not isinstance(each, Structure)]:
         raise EncodingError(f"{whose} takes a list of structures, and {type(odd[0]).__name__} is not one; {_REMEDY}")
 

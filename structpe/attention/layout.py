@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Int, Shaped
 from torch import Tensor
@@ -43,11 +44,21 @@ class Layout:
             ends: index after the last structure of each bucket; the last one is g. None for one bucket.
             masked: whether a bucket without padding has a mask, too; all layouts then have one form.
         """
-        each = [sizes[first:end] for first, end in pairwise([0, *(ends or [len(sizes)])])]
-        shapes = tuple((len(bucket), max(bucket)) for bucket in each)
-        both = zip(each, shapes, strict=True)
-        present = [torch.arange(n)[None] < torch.tensor(bucket)[:, None] for bucket, (_, n) in both]
-        return cls._with(shapes, tuple(None if not masked and bool(there.all()) else there for there in present))
+        every, bounds = np.asarray(sizes), [0, *(ends or [len(sizes)])]
+        each = [every[first:end] for first, end in pairwise(bounds)]
+        shapes = tuple((len(bucket), int(bucket.max())) for bucket in each)
+        whole = [bool((bucket == n).all()) for bucket, (_, n) in zip(each, shapes, strict=True)]
+        present = tuple(
+            None if full and not masked else torch.from_numpy(np.arange(n) < bucket[:, None])
+            for full, bucket, (_, n) in zip(whole, each, shapes, strict=True)
+        )
+        if all(there is None for there in present):
+            return cls(shapes, present)
+        widths = np.repeat([n for _, n in shapes], np.diff(bounds))  # of the padded row of each structure
+        places = np.zeros(int(widths.sum()), dtype=np.int64)
+        where = np.arange(int(every.sum())) + np.repeat(np.cumsum(widths - every) - (widths - every), every)
+        places[where] = np.arange(len(where))
+        return cls(shapes, present, torch.from_numpy(places), torch.from_numpy(where))
 
     @classmethod
     def full(cls, b: int, n: int) -> Layout:

@@ -7,6 +7,7 @@ largest wastes many of them: molecules then take 2.3 times the cells that they n
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
@@ -21,8 +22,9 @@ from torch import Tensor
 
 from structpe.attention import Layout
 from structpe.computed import computed
-from structpe.encodings.base import Asked, Encoded, Encoding
-from structpe.encodings.graphs import concatenated_once
+from structpe.encodings.base import Asked, Column, Encoded, Encoding
+from structpe.encodings.columns import narrow, starts_of
+from structpe.encodings.graphs import Graphs, concatenated_once
 from structpe.positions import Positions
 from structpe.positions.batch import checked, join
 from structpe.structure import Ids, Structure
@@ -77,15 +79,18 @@ class EdgeIndex:
     @classmethod
     def of(cls, structure: Structure) -> EdgeIndex:
         """The messages of a structure. A self-loop carries one message if the structure is undirected, else two."""
-        edges, numbers = structure.edges, np.arange(len(structure.edges))
-        back = numbers if structure.directed else numbers[edges[:, 0] != edges[:, 1]]
-        source = np.concatenate([edges[:, 0], edges[back, 1]])
-        target = np.concatenate([edges[:, 1], edges[back, 0]])
-        edge = np.concatenate([numbers, back])
-        reverse = np.arange(len(edge)) >= (len(numbers) if structure.directed else len(edge))
-        order = np.lexsort((source, target))
-        source, target = source[order], target[order]
-        return cls(source, target, edge[order], reverse[order], np.argsort(source, kind="stable"))
+        source, target, edge, reverse = _messages(structure.edges, np.full(len(structure.edges), structure.directed))
+        return cls(source, target, edge, reverse, np.argsort(narrow(source), kind="stable"))
+
+
+def _messages(edges: Ids, directed: NDArray[np.bool_]) -> tuple[Ids, Ids, Ids, NDArray[np.bool_]]:
+    """Source, target, edge and direction, as in :class:`EdgeIndex`, of the messages along edges (e, 2)."""
+    back = np.flatnonzero(directed | (edges[:, 0] != edges[:, 1]))
+    source = np.concatenate([edges[:, 0], edges[back, 1]])
+    target = np.concatenate([edges[:, 1], edges[back, 0]])
+    order = np.lexsort((narrow(source), narrow(target)))  # numbers of 16 bits are sorted by counting
+    reverse = np.concatenate([np.zeros_like(directed), directed[back]])[order]
+    return source[order], target[order], np.concatenate([np.arange(len(edges)), back])[order], reverse
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,16 +118,30 @@ class CSRAdjacency:
     @classmethod
     def join(cls, each: Sequence[EdgeIndex], sizes: Sequence[int]) -> CSRAdjacency:
         """Join the messages of several graphs, whose nodes follow one another."""
-        nodes = np.cumsum([0, *sizes])
-        messages = np.cumsum([0, *(len(d.source) for d in each)])
-        source = np.concatenate([d.source + first for d, first in zip(each, nodes, strict=False)])
-        target = np.concatenate([d.target + first for d, first in zip(each, nodes, strict=False)])
-        by_source = np.concatenate([d.by_source + first for d, first in zip(each, messages, strict=False)])
-        arrays = (source, target, _starts(target, nodes[-1]), by_source, _starts(source, nodes[-1]), target[by_source])
+        counts = [len(d.source) for d in each]
+        first = np.repeat(starts_of(sizes)[:-1], counts)
+        by_source = np.concatenate([d.by_source for d in each]) + np.repeat(starts_of(counts)[:-1], counts)
+        source, target = (
+            np.concatenate(part) + first for part in zip(*((d.source, d.target) for d in each), strict=True)
+        )
         drawn = [d.degrees for d in each if d.degrees is not None]
-        whole = torch.from_numpy(np.concatenate(drawn)) if drawn else None
-        tensors: list[Any] = [*map(torch.from_numpy, arrays), whole]
-        return cls(*tensors)
+        return cls._of(
+            source, target, by_source, sum(sizes), torch.from_numpy(np.concatenate(drawn)) if drawn else None
+        )
+
+    @classmethod
+    def of(cls, graphs: Graphs) -> tuple[CSRAdjacency, Ids, NDArray[np.bool_]]:
+        """The messages of structures whose nodes are units; the edge of each, and whether it goes against it."""
+        directed = np.repeat(graphs.directed, np.diff(graphs.edge_start))
+        source, target, edge, reverse = _messages(graphs.edges, directed)
+        by_source = np.argsort(narrow(source), kind="stable")
+        return cls._of(source, target, by_source, int(graphs.start[-1])), edge, reverse
+
+    @classmethod
+    def _of(cls, source: Ids, target: Ids, by_source: Ids, count: int, whole: Tensor | None = None) -> CSRAdjacency:
+        starts, source_starts = (starts_of(np.bincount(ends, minlength=count)) for ends in (target, source))
+        arrays = (source, target, starts, by_source, source_starts, target[by_source])
+        return cls(*map(torch.from_numpy, arrays), whole)
 
     @property
     def count(self) -> int:
@@ -144,12 +163,6 @@ class CSRAdjacency:
         values = (getattr(self, each.name) for each in fields(self))
         each: list[Any] = [None if value is None else move(value) for value in values]
         return CSRAdjacency(*each)
-
-
-def _starts(nodes: Ids, count: int) -> Ids:
-    starts = np.zeros(count + 1, dtype=np.int64)
-    np.cumsum(np.bincount(nodes, minlength=count), out=starts[1:])
-    return starts
 
 
 @dataclass(frozen=True)
@@ -237,17 +250,21 @@ def cut(sizes: Sequence[int], overhead: int = OVERHEAD) -> list[int]:
     """
     distinct, counts = np.unique(np.asarray(sizes), return_counts=True)
     ends = np.cumsum(counts)
-    starts = ends - counts
-    best = np.full(len(distinct) + 1, np.inf)  # least cost of the graphs of the first i sizes
-    best[0] = 0.0
-    before = np.zeros(len(distinct) + 1, dtype=np.int64)
-    for i, (size, end) in enumerate(zip(distinct.tolist(), ends.tolist(), strict=True), start=1):
-        costs = best[:i] + (end - starts[:i]) * float(size) ** 2 + overhead
-        before[i] = int(costs.argmin())
-        best[i] = costs[before[i]]
+    starts = (ends - counts).tolist()
+    best, before = [0.0], [0]  # least cost of the graphs of the first i sizes, and where their last bucket begins
+    for size, end in zip(distinct.tolist(), ends.tolist(), strict=True):
+        least, cells = math.inf, size * size
+        for first in range(len(best) - 1, -1, -1):
+            own = (end - starts[first]) * cells + overhead
+            if own > least:  # and so is that of longer ones
+                break
+            if best[first] + own <= least:
+                least, chosen = best[first] + own, first
+        best.append(least)
+        before.append(chosen)
     cuts = [len(distinct)]
     while cuts[-1]:
-        cuts.append(int(before[cuts[-1]]))
+        cuts.append(before[cuts[-1]])
     return [int(ends[i - 1]) for i in reversed(cuts[:-1])]
 
 
@@ -373,11 +390,28 @@ class Batch:
             EncodingError, PositionError: as of :func:`structpe.encode`.
         """
         made = checked(structures, encodings, "Batch.of")
+        order = sorted(range(len(structures)), key=lambda i: structures[i].unit_count)
+        each = [structures[i] for i in order]
         with concatenated_once():
-            values = {encoding: encoding.many(structures) for encoding in dict.fromkeys(made)}
-        each = ({encoding: v[i] for encoding, v in values.items()} for i in range(len(structures)))
-        return collate(
-            [Example.of(s, e, edge_types=edge_types) for s, e in zip(structures, each, strict=True)], grouping
+            encoded = {encoding: encoding.many(each) for encoding in dict.fromkeys(made)}
+            graphs = Graphs.of(each)
+        x, edge_x = ([s.features.get(name) for s in each] for name in ("x", "edge_x"))
+        if edge_types is not None or graphs.owner is not None or len({values is None for values in edge_x}) > 1:
+            values = ({encoding: column[i] for encoding, column in encoded.items()} for i in range(len(each)))
+            examples = [Example.of(s, v, edge_types=edge_types) for s, v in zip(each, values, strict=True)]
+            return collate(examples, grouping).replaced(order=torch.tensor(order))
+        adjacency, edge, reverse = CSRAdjacency.of(graphs)
+        of_edges = _concatenated(edge_x)
+        return Batch(
+            x=_concatenated(x),
+            adjacency=adjacency,
+            edge_x=None if of_edges is None else of_edges[torch.from_numpy(edge)],
+            reverse=torch.from_numpy(reverse) if reverse.any() else None,
+            roots=torch.from_numpy(graphs.start[:-1] + np.maximum(graphs.roots, 0)),
+            **_laid_out(graphs.units, encoded, grouping, "cpu"),
+            target=None,
+            target_mask=None,
+            order=torch.tensor(order),
         )
 
     @property
@@ -443,31 +477,39 @@ def collate(
     """
     order = sorted(range(len(examples)), key=lambda i: examples[i].size)
     each = [examples[i] for i in order]
-    sizes = [example.size for example in each]
-    starts = np.cumsum([0, *sizes])[:-1]
-    together = grouping == "together"
-    layout = Layout.of(sizes, [len(sizes)] if together else cut(sizes, overhead(device)), masked=together)
-    asked = Layout.of(sizes) if grouping == "separate" and each[0].encoded else layout
-    ends = np.cumsum([b for b, _ in asked.shapes]).tolist()
+    sizes = np.array([example.size for example in each])
     encoded = {encoding: [example.encoded[encoding] for example in each] for encoding in each[0].encoded}
-    positions = [join({e: v[a:b] for e, v in encoded.items()}) for a, b in pairwise([0, *ends])]
-    directed = any(example.edges.reverse.any() for example in each)
+    reverse = np.concatenate([example.edges.reverse for example in each])
     masks = [example.target_mask for example in each if example.target_mask is not None]
     return Batch(
         x=_concatenated([example.x for example in each]),
         adjacency=CSRAdjacency.join([example.edges for example in each], sizes),
         edge_x=_concatenated([example.edge_x for example in each]),
-        reverse=_concatenated([example.edges.reverse for example in each]) if directed else None,
-        graph=torch.from_numpy(np.repeat(np.arange(len(sizes)), sizes)),
-        sizes=torch.tensor(sizes),
-        roots=torch.from_numpy(starts + [example.root for example in each]),
-        layout=layout,
-        position_layout=asked,
-        positions=(positions[0].of(layout.present[0]),) if together else tuple(positions),
+        reverse=torch.from_numpy(reverse) if reverse.any() else None,
+        roots=torch.from_numpy(starts_of(sizes)[:-1] + [example.root for example in each]),
+        **_laid_out(sizes, encoded, grouping, device),
         target=_targets(each, padding),
         target_mask=torch.from_numpy(np.flatnonzero(np.concatenate(masks))) if masks else None,
         order=torch.tensor(order),
     )
+
+
+def _laid_out(
+    sizes: Ids, encoded: Mapping[Encoding, Column | Sequence[Encoded]], grouping: Grouping, device: str
+) -> dict[str, Any]:
+    """The fields of a batch that its sizes, ascending, and its encoded values decide."""
+    each, together = sizes.tolist(), grouping == "together"
+    layout = Layout.of(each, [len(each)] if together else cut(each, overhead(device)), masked=together)
+    asked = Layout.of(each) if grouping == "separate" and encoded else layout
+    ends = np.cumsum([b for b, _ in asked.shapes]).tolist()
+    positions = [join({e: values[a:b] for e, values in encoded.items()}) for a, b in pairwise([0, *ends])]
+    return {
+        "graph": torch.from_numpy(np.repeat(np.arange(len(each)), each)),
+        "sizes": torch.from_numpy(sizes),
+        "layout": layout,
+        "position_layout": asked,
+        "positions": (positions[0].of(layout.present[0]),) if together else tuple(positions),
+    }
 
 
 def pad(rows: Sequence[NDArray[np.integer[Any]]], padding: int) -> Int[Tensor, "b m"]:

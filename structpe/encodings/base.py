@@ -398,11 +398,12 @@ def check_pairs(structures: Sequence[Structure], encodings: Sequence[Encoding]) 
     Raises:
         EncodingError: a structure is too large.
     """
-    for encoding in encodings:
+    large = [
+        s for s in structures if len(s.nodes if s.units is None else s.units) > MOST_NODES
+    ]  # in most batches, none
+    for encoding in encodings if large else ():
         if encoding.arity == 2 and not encoding.sparse:
-            large = [each for each in structures if each.unit_count > MOST_NODES and encoding.quadratic(each)]
-            if large:
-                check_matrices(encoding, max(each.unit_count for each in large))
+            check_matrices(encoding, max((s.unit_count for s in large if encoding.quadratic(s)), default=0))
 
 
 def check_key(encoding: Encoding, key: str) -> None:

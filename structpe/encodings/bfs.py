@@ -22,7 +22,20 @@ from structpe.structure import Ids
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-__all__ = ["BYTES", "DIGITS", "STEPS", "WORDS", "Adjacent", "by_bits", "levels", "queues", "signs", "squares", "unpack"]
+__all__ = [
+    "BYTES",
+    "DIGITS",
+    "STEPS",
+    "WORDS",
+    "Adjacent",
+    "by_bits",
+    "levels",
+    "queues",
+    "signs",
+    "small_signs",
+    "squares",
+    "unpack",
+]
 
 
 Array = NDArray[Any]
@@ -110,53 +123,79 @@ def _steps(start: Ids, indptr: Ids, indices: NDArray[np.int32], roots: Ids, resu
 
 @compiled
 def squares(
-    start: Ids, pairs: Ids, edge_start: Ids, edges: Ids, mirrored: Array, signed: bool, wide: int, result: Array
-) -> None:
-    """All pairs of each graph of at most ``wide`` nodes by Floyd and Warshall's recurrence, a graph after the other.
+    start: Ids, pairs: Ids, edge_start: Ids, ends: Array, mirrored: Array, most: int, spread: Array, left: Array,
+    found: Array,
+) -> None:  # fmt: skip
+    """All pairs of each graph of at most ``most`` nodes, 64 targets at a time, a graph after the other.
 
     Args:
         start: (g + 1,) the first node of each graph.
         pairs: (g + 1,) the first pair of each.
         edge_start: (g + 1,) the first edge of each.
-        edges: (E, 2) the edges.
+        ends: (E, 2) the edges, between nodes counted in their graph; unsigned, as they are then not compared with 0.
         mirrored: (g,) whether edges are walked in both directions.
-        signed: whether the length of the other direction counts where it is shorter, negative.
-        wide: 64. With an argument, not a constant, loops over it become vector operations.
-        result: (P + wide,) the lengths, 127 (signed) or 255 where no path leads.
+        most: the number of nodes.
+        spread: :data:`BYTES`.
+        left: (g,) becomes True for larger graphs and for those with paths of more than 63 edges.
+        found: (P,) the lengths, 255 where no path leads; those of graphs that are left mean nothing.
     """
-    lengths, through = np.empty((64, 64), dtype=np.uint8), np.empty(64, dtype=np.uint8)
+    none, one, byte, line = np.uint64(0), np.uint64(1), np.uint64(255), np.empty(8, dtype=np.uint64)
+    room, digits, numbers = np.empty((2, most), line.dtype), np.empty((7, most), line.dtype), line.view(np.uint8)
     for g in range(len(start) - 1):
-        a, n = start[g], start[g + 1] - start[g]
-        if n > wide:
-            continue
-        width = (n + 31) // 32 * 32
-        lengths[:n] = 127
-        for e in range(edge_start[g], edge_start[g + 1]):
-            lengths[edges[e, 0] - a, edges[e, 1] - a] = 1
-            if mirrored[g]:
-                lengths[edges[e, 1] - a, edges[e, 0] - a] = 1
-        for i in range(n):
-            lengths[i, i] = 0
-        for k in range(n):
-            for j in range(width):  # an array of its own, as those that may overlap are not made vectors
-                through[j] = lengths[k, j]
+        n = start[g + 1] - start[g]
+        left[g] = n > most
+        for first in range(0, 0 if left[g] else n, 64):
+            last, level, moved, old, new = min(n, first + 64), 0, one, room[0, :n], room[1, :n]
+            old[:] = none
+            for j in range(first, last):
+                old[j] = one << np.uint64(j - first)
+            while moved and level < 64:
+                level, digit, moved = level + 1, 0, none
+                # One more step for the targets not reached yet: as in adding one to a binary number, each digit up to
+                # the lowest one of `level` flips, for all targets at once.
+                while (level >> digit) << digit == level:
+                    mine, known = digits[digit, :n], level != 1 << digit
+                    for i in range(n):
+                        mine[i] = (mine[i] if known else none) ^ ~old[i]
+                    digit += 1
+                new[:] = old
+                for e in range(edge_start[g], edge_start[g + 1]):
+                    new[ends[e, 0]] |= old[ends[e, 1]]
+                    if mirrored[g]:
+                        new[ends[e, 1]] |= old[ends[e, 0]]
+                for i in range(n):
+                    moved |= new[i] ^ old[i]
+                old, new = new, old
+            if moved:
+                left[g] = True
+                break
             for i in range(n):
-                first = lengths[i, k]
-                if first == 127:  # no path from i to k yet: in sparse graphs, half of all
-                    continue
-                for j in range(width):
-                    both = np.uint8(first + through[j])
-                    lengths[i, j] = both if both < lengths[i, j] else lengths[i, j]
-        for i in range(n):
-            at = pairs[g] + i * n
-            if not signed:
-                # 127, for no path, becomes 255: one more has the eighth bit. What is too much, the next row overwrites.
-                for j in range(width):
-                    result[at + j] = np.uint8(lengths[i, j] | (lengths[i, j] + 1 & 128))
-                continue
-            for j in range(n):
-                to, fro = lengths[i, j], lengths[j, i]
-                result[at + j] = to if to <= fro else -np.int64(fro)
+                for c in range((last - first + 7) >> 3):
+                    shift, digit = np.uint64(8 * c), 0
+                    packed = spread[(~old[i] >> shift) & byte] * byte  # 255 where no path leads, else 0
+                    while level >> digit:
+                        packed |= spread[(digits[digit, i] >> shift) & byte] << np.uint64(digit)
+                        digit += 1
+                    line[c] = packed
+                row = found[pairs[g] + i * n + first : pairs[g] + i * n + last]
+                for j in range(len(row)):
+                    row[j] = numbers[j]
+
+
+@compiled
+def small_signs(start: Ids, pairs: Ids, left: NDArray[np.bool_], lengths: Array, result: Array) -> None:
+    """As :func:`signs`, for all graphs that are not left, flat, and in place: both arrays are of eight bits."""
+    for g in range(len(start) - 1):
+        n, at = start[g + 1] - start[g], pairs[g]
+        for i in range(0 if left[g] else n):
+            for j in range(i + 1):
+                to, fro = np.int64(lengths[at + i * n + j]), np.int64(lengths[at + j * n + i])
+                if to == fro:
+                    result[at + i * n + j] = result[at + j * n + i] = min(to, 127)
+                else:
+                    nearer = min(to, fro)
+                    result[at + i * n + j] = nearer if to == nearer else -nearer
+                    result[at + j * n + i] = nearer if fro == nearer else -nearer
 
 
 @compiled

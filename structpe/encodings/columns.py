@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +34,7 @@ __all__ = [
     "is_half",
     "joined",
     "narrow",
+    "owned",
     "ranges",
     "same_shape",
     "scatter",
@@ -46,12 +47,20 @@ __all__ = [
 
 Array = NDArray[Any]
 
+_A_SLICE = 32  # numbers that take as long as the index of a structure, cut out and written as a slice
 _SHORT = 128  # parts up to this length are written by an index of their places, longer ones as slices
+
+
+def owned(array: Array) -> Array:
+    """The array, or a copy if others own its memory, such as a file: PyTorch and numba take arrays to be writable."""
+    return array if array.flags.writeable else array.copy()
 
 
 def starts_of(lengths: Any) -> Ids:
     """(parts + 1,) where each of consecutive parts of these lengths begins, and the end."""
-    return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+    starts = np.zeros(len(lengths) + 1, dtype=np.int64)
+    np.cumsum(lengths, out=starts[1:])
+    return starts
 
 
 def joined(parts: Sequence[Ids]) -> Ids:
@@ -194,6 +203,17 @@ def _write(half: Array, square: Array) -> None:
             k += 1
 
 
+@compiled
+def _pad(index: Array, starts: Ids, sizes: Ids, square: NDArray[np.bool_], result: Array) -> None:
+    for g in range(len(sizes)):
+        n, k = sizes[g], starts[g]
+        for i in range(n if square[g] else 0):
+            row, mine = result[g, i], index[k : k + n]  # copied by vector operations, which places in both are not
+            for j in range(len(mine)):
+                row[j] = mine[j]
+            k += n
+
+
 @dataclass(frozen=True, eq=False)
 class Encoded:
     """An encoding of one structure of u units.
@@ -284,7 +304,7 @@ class Encoded:
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """An encoding of g structures. ``column[i]`` is structure i, in constant time and without a copy.
+    """An encoding of g structures. ``column[i]`` is structure i, ``column[a:b]`` a column, both without a copy.
 
     On disk, symmetric pairs are halves (:mod:`structpe.encodings.columns`), which become whole when they are read.
 
@@ -398,8 +418,16 @@ class Column:
     def __iter__(self) -> Iterator[Encoded]:
         return map(self.__getitem__, range(len(self.sizes)))
 
-    def __getitem__(self, item: int) -> Encoded:
+    @overload
+    def __getitem__(self, item: int) -> Encoded: ...
+
+    @overload
+    def __getitem__(self, item: slice) -> Column: ...
+
+    def __getitem__(self, item: int | slice) -> Encoded | Column:
         count = len(self.sizes)
+        if isinstance(item, slice):
+            return self._part(*item.indices(count))
         if not -count <= item < count:
             raise IndexError(f"structure {item} of {count}")
         item %= count
@@ -419,6 +447,41 @@ class Column:
         if self.rows is None:
             return Encoded(self.values[own], index)
         return Encoded(self.values, index, rows=self.rows[own])
+
+    def padded(self, dtype: np.dtype[Any]) -> Array:
+        """(g, m, m) the index of the pairs of each structure in a dtype that holds it, padded with zeros."""
+        assert self.index is not None  # of all pairs
+        index, widths = self.index, np.diff(self.starts)
+        index = index.view(dtype) if index.itemsize == dtype.itemsize else index.astype(dtype)
+        count, most = len(self), int(self.sizes.max())
+        if (widths == most * most).all():
+            return owned(index).reshape(count, most, most)
+        result, square = np.zeros((count, most, most), dtype=dtype), widths == np.square(self.sizes)
+        if pays := _pad.pays(_A_SLICE * count):
+            _pad(owned(index), self.starts, self.sizes, square, result)
+        places = zip(self.sizes.tolist(), self.starts.tolist(), square.tolist(), strict=False)
+        for each, (n, first, is_whole) in enumerate(places):
+            if not is_whole:
+                result[each, :n, :n] = self[each].matrix()
+            elif not pays:
+                result[each, :n, :n] = index[first : first + n * n].reshape(n, n)
+        return result
+
+    def _part(self, first: int, end: int, step: int) -> Column:
+        """Consecutive structures, without a copy of their values."""
+        if step != 1:
+            raise IndexError(f"a column gives consecutive structures, column[{first}:{end}], not every {step}th")
+        starts = self.starts[first : end + 1]
+        mine, own, starts = slice(starts[0], starts[-1]), slice(None), starts - starts[0]
+        index, rows, row_starts, sizes = self.index, self.rows, self.row_starts, self.sizes[first:end]
+        if index is None:
+            return Column(sizes, self.values[mine], None, starts)
+        if row_starts is not None:
+            row_starts = row_starts[first : end + 1]
+            own, row_starts = slice(row_starts[0], row_starts[-1]), row_starts - row_starts[0]
+        values = self.values if rows is not None or row_starts is None else self.values[own]
+        rows, listed = None if rows is None else rows[own], None if self.listed is None else self.listed[mine]
+        return Column(sizes, values, index[mine], starts, rows, row_starts, listed)
 
     def __repr__(self) -> str:
         return f"Column({len(self)} structures, {self.sizes.sum():,} units, {len(self.values):,} values)"

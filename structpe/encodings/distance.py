@@ -29,7 +29,8 @@ __all__ = ["Adjacency", "Degree", "Distance", "Neighbours", "UndirectedDistance"
 
 Array = NDArray[Any]
 
-_SMALL = 64  # up to this number of nodes, Floyd-Warshall over a group of graphs is faster than a search
+_SMALL = 64  # up to this number of nodes, Floyd-Warshall by NumPy over a group of graphs is faster than a search
+_WIDE = 512  # up to this number of nodes, compiled searches take the graphs one after the other
 _INF = 127  # 127 + 127 fits into eight bits, so sums need no check; exact for graphs of up to 127 nodes
 _CELLS = 1 << 19  # of a group of small graphs: with their sums they stay in the cache
 _ROW = 400  # how many sums take as long as the step from a row of sums to the next one
@@ -43,18 +44,16 @@ def shortest(graphs: Graphs, directed: bool) -> Array:
         graphs: the graphs.
         directed: whether to follow the direction of edges, in directed graphs.
     """
-    mirrored, small = ~(graphs.directed & directed), graphs.sizes <= _SMALL
-    result = _room(graphs, np.uint8)
-    if small.any():
-        _squares(graphs, mirrored, result)
-    if small.all():
+    mirrored, result = ~(graphs.directed & directed), np.empty(int(graphs.pair_start[-1]), dtype=np.uint8)
+    left = _squares(graphs, mirrored, _WIDE, result)
+    if not left.any():
         return result
-    large, long = graphs.only(~small), dict[int, Array]()
+    large, long = graphs.only(left), dict[int, Array]()
     search = _large_compiled if bfs_module.levels.pays(OF_A_LIST + int(large.pair_start[-1])) else _large
-    for number, lengths in search(large, mirrored[~small], _parts(graphs, small, result)):
+    for number, lengths in search(large, mirrored[left], _parts(graphs, left, result)):
         long[number] = lengths
     result = result if not long else _widened(result, np.dtype(np.uint16))
-    parts = _parts(graphs, small, result)
+    parts = _parts(graphs, left, result)
     for number, lengths in long.items():
         parts[number][:] = lengths
     return result
@@ -65,17 +64,15 @@ def signed(graphs: Graphs) -> Array:
 
     Lengths are those along the edges of directed graphs.
     """
-    small = graphs.sizes <= _SMALL
-    result = _room(graphs, np.int8)
-    if small.any():
-        _squares(graphs, ~graphs.directed, result)
-    if small.all():
+    result = np.empty(int(graphs.pair_start[-1]), dtype=np.int8)
+    left = _squares(graphs, ~graphs.directed, _SMALL, result)
+    if not left.any():
         return result
-    large = graphs.only(~small)
+    large = graphs.only(left)
     there = shortest(large, directed=True)
     result = _widened(result, np.min_scalar_type(-below_top(there) - 2))
-    everything = np.zeros(len(large.sizes), dtype=np.bool_)
-    for to, part in zip(_parts(large, everything, there), _parts(graphs, small, result), strict=True):
+    everything = np.ones(len(large.sizes), dtype=np.bool_)
+    for to, part in zip(_parts(large, everything, there), _parts(graphs, left, result), strict=True):
         _sign(to, part)
     return result
 
@@ -90,9 +87,9 @@ def _sign(there: Array, result: Array) -> None:
     np.copyto(result, -there.T.astype(result.dtype), where=there > there.T)  # converted first: unsigned ones wrap
 
 
-def _parts(graphs: Graphs, small: NDArray[np.bool_], flat: Array) -> list[Array]:
-    """The matrices (n, n) of the graphs that are not small."""
-    pairs = zip(graphs.pair_start[:-1][~small].tolist(), graphs.sizes[~small].tolist(), strict=True)
+def _parts(graphs: Graphs, which: NDArray[np.bool_], flat: Array) -> list[Array]:
+    """The matrices (n, n) of some of the graphs."""
+    pairs = zip(graphs.pair_start[:-1][which].tolist(), graphs.sizes[which].tolist(), strict=True)
     return [flat[a : a + n * n].reshape(n, n) for a, n in pairs]
 
 
@@ -105,21 +102,25 @@ def _widened(numbers: Array, dtype: np.dtype[Any]) -> Array:
     return wide
 
 
-def _room(graphs: Graphs, dtype: type[np.integer[Any]]) -> Array:
-    """Flat numbers of pairs; a line more may be written."""
-    pairs = int(graphs.pair_start[-1])
-    return np.empty(pairs + _SMALL, dtype=dtype)[:pairs]
-
-
 # --- small graphs ---
 
 
-def _squares(graphs: Graphs, mirrored: NDArray[np.bool_], result: Array) -> None:
-    """Fill the lengths of small graphs, signed ones if their dtype is int8; those of others mean nothing yet."""
+def _squares(graphs: Graphs, mirrored: NDArray[np.bool_], most: int, result: Array) -> NDArray[np.bool_]:
+    """Fill the lengths of small graphs, signed ones if their dtype is int8; (g,) the graphs that are left.
+
+    Args:
+        graphs: the graphs.
+        mirrored: (g,) whether edges are walked in both directions.
+        most: the number of nodes of a small graph if the search is compiled; otherwise ``_SMALL``.
+        result: (P,) where.
+    """
     if bfs_module.squares.pays(OF_A_LIST + result.size):
-        ends, is_signed = (graphs.start, graphs.pair_start, graphs.edge_start, graphs.edges), result.dtype == np.int8
-        bfs_module.squares(*ends, mirrored, is_signed, _SMALL, result.base)
-        return
+        starts, left, lengths = (graphs.start, graphs.pair_start), np.empty_like(mirrored), result.view(np.uint8)
+        ends = (graphs.edges - np.repeat(graphs.start[:-1], np.diff(graphs.edge_start))[:, None]).astype(np.uint32)
+        bfs_module.squares(*starts, graphs.edge_start, ends, mirrored, most, bfs_module.BYTES, left, lengths)
+        if result.dtype == np.int8:
+            bfs_module.small_signs(*starts, left, lengths, result)
+        return left
     for group in _groups(graphs.sizes, np.flatnonzero(graphs.sizes <= _SMALL)):
         whole = _floyd_warshall(graphs, mirrored, group)
         if result.dtype == np.int8:
@@ -133,6 +134,8 @@ def _squares(graphs: Graphs, mirrored: NDArray[np.bool_], result: Array) -> None
             sizes.tolist(), np.split(lengths, first[1:]), np.split(group, first[1:]), strict=True
         ):
             scatter(result, graphs.pair_start[parts], same[:, :n, :n].reshape(len(same), n * n))
+    large: NDArray[np.bool_] = graphs.sizes > _SMALL
+    return large
 
 
 def _groups(sizes: Ids, members: Ids) -> list[Ids]:

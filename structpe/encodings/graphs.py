@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -61,6 +62,7 @@ AHEAD, BACK = 1, 2
 """Bits: an edge leads from the first node to the second, or from the second to the first."""
 
 _EMPTY = np.zeros(0, dtype=np.int64)
+_PARTS = attrgetter("nodes", "edges", "directed", "owner", "root")
 
 _device: ContextVar[torch.device | None] = ContextVar("_device", default=None)
 _once: ContextVar[dict[int, tuple[Sequence[Structure], Graphs]] | None] = ContextVar("_once", default=None)
@@ -143,33 +145,32 @@ class Graphs:
         known = _once.get()
         if known is not None and id(structures) in known:
             return known[id(structures)][1]
-        sizes, listed, directed = list[int](), list[Ids](), list[bool]()
-        owners, roots = list[Ids | None](), list[int]()
-        for each in structures:  # one after the other, as each is somewhere else in memory
-            sizes.append(len(each.nodes))
-            listed.append(each.edges)
-            directed.append(each.directed)
-            owners.append(each.owner)
-            roots.append(-1 if each.root is None else each.root)
-        size, start = np.array(sizes, dtype=np.int64), starts_of(sizes)
-        edges = joined(listed).reshape(-1, 2)
-        counts = np.array([len(each) for each in listed], dtype=np.int64)
+        # Each attribute of all structures by one call: a loop would take longer than most encodings.
+        nodes, listed, directed, owners, given = zip(*map(_PARTS, structures), strict=True) if structures else [()] * 5
+        size, counts = (np.array(list(map(len, each)), dtype=np.int64) for each in (nodes, listed))
+        start, edges = starts_of(size), joined(listed).reshape(-1, 2)
         edges += np.repeat(start[:-1], counts)[:, None]
         ends = edges, starts_of(counts), np.array(directed, dtype=np.bool_)
-        split = np.array([each is not None for each in owners], dtype=np.bool_)
-        owner: Ids | None = None
-        units, unit_start = size, start
-        if split.any():
-            given, units = [each for each in owners if each is not None], size.copy()
-            units[split] = [len(each) for each in given]
-            unit_start, which = starts_of(units), np.repeat(split, units)
-            owner = np.arange(len(which)) - np.repeat(unit_start[:-1], units)
-            owner[which] = np.concatenate(given)
-            owner += np.repeat(start[:-1], units)
+        owner, units, unit_start = cls._units(owners, size, start)
+        roots = [-1 if root is None else root for root in given]
         made = cls(size, start, *ends, owner, units, unit_start, np.array(roots, dtype=np.int64))
         if known is not None:  # the list is kept, so no other gets its number
             known[id(structures)] = structures, made
         return made
+
+    @staticmethod
+    def _units(owners: Sequence[Ids | None], size: Ids, start: Ids) -> tuple[Ids | None, Ids, Ids]:
+        """Owners over all structures, the number of units of each, and the first unit of each."""
+        if all(each is None for each in owners):
+            return None, size, start
+        split = np.array([each is not None for each in owners], dtype=np.bool_)
+        given, units = [each for each in owners if each is not None], size.copy()
+        units[split] = [len(each) for each in given]
+        unit_start, which = starts_of(units), np.repeat(split, units)
+        owner = np.arange(len(which)) - np.repeat(unit_start[:-1], units)
+        owner[which] = np.concatenate(given)
+        owner += np.repeat(start[:-1], units)
+        return owner, units, unit_start
 
     @property
     def most(self) -> int:
@@ -492,8 +493,10 @@ def below_top(numbers: Array) -> int:
 
 def clipped(numbers: Array, limit: int | None) -> Array:
     """The numbers between -limit and limit, in place; those of pairs without a number stay."""
+    if limit is None:
+        return numbers
     low, high, lacking = finite(numbers)
-    if limit is None or limit >= max(high, -low):
+    if limit >= max(high, -low):
         return numbers
     there: Any = numbers != np.iinfo(numbers.dtype).max if lacking else True
     np.minimum(numbers, limit, out=numbers, where=there)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from structpe.encodings.base import Asked, Column, Encoded, Encoding, as_encodings, check_pairs
-from structpe.encodings.columns import distinct
+from structpe.encodings.columns import distinct, owned, ranges, starts_of
 from structpe.encodings.graphs import computing_on, concatenated_once
 from structpe.errors import EncodingError, PositionError
 from structpe.structure import Structure, check_structures, path
@@ -220,59 +220,76 @@ def checked(structures: Sequence[Structure], encodings: Sequence[Asked], whose: 
 
 def join(encoded: Mapping[Encoding, Column | Sequence[Encoded]]) -> Positions:
     """Join the encoded values of structures to the positions of a batch."""
-    whole = {encoding: list(each) for encoding, each in encoded.items()}
-    joined = {encoding: _joined(encoding, each) for encoding, each in whole.items()}
-    single = all(len(each) == 1 for each in whole.values())
-    return Positions(joined, present=_present(whole), single=single)
+    columns = {e: each if isinstance(each, Column) else _gathered(e, each) for e, each in encoded.items()}
+    joined = {encoding: _joined(encoding, column) for encoding, column in columns.items()}
+    present = _present(next(iter(columns.values())).sizes) if columns else None
+    return Positions(joined, present=present, single=all(len(column) == 1 for column in columns.values()))
 
 
-def _present(encoded: Mapping[Encoding, Sequence[Encoded]]) -> Tensor | None:
-    """(b, m) which places hold a unit; None if all do, or if nothing was encoded."""
-    counts = [e.count for e in next(iter(encoded.values()), [])]
-    if not counts or min(counts) == max(counts):
-        return None
-    return torch.arange(max(counts))[None] < torch.tensor(counts)[:, None]
+def _present(sizes: NDArray[np.int64]) -> Tensor | None:
+    """(b, m) which places hold a unit; None if all do."""
+    most = int(sizes.max())
+    return None if sizes.min() == most else torch.from_numpy(np.arange(most) < sizes[:, None])
 
 
-def _joined(encoding: Encoding, encoded: Sequence[Encoded]) -> Tensor | Lookup | SparsePairs:
+def _gathered(encoding: Encoding, encoded: Sequence[Encoded]) -> Column:
+    """A column of structures that were encoded before, of which many share a table of values, such as distances."""
+    values, sizes = [e.values for e in encoded], np.array([e.count for e in encoded])
     if encoding.arity == 1:
-        return _pad(encoding, encoded)
-    if encoding.sparse:
-        return _list(encoded)
-    joined = _merge(encoded, encoding.real and not encoding.recurs)
+        if len(shapes := {each.shape[1:] for each in values}) > 1:
+            wrong = f"encoding {encoding.name!r} gives units {' and '.join(map(str, sorted(shapes)))} numbers"
+            raise EncodingError(f"{wrong}; structures of one batch need features of one shape")
+        return Column.of_units(sizes, np.concatenate(values))
+    indices = [e.index.reshape(-1) for e in encoded if e.index is not None]
+    listed = np.concatenate([e.listed for e in encoded if e.listed is not None]) if encoding.sparse else None
+    index, starts = np.concatenate(indices), starts_of([len(each) for each in indices])
+    tables = {id(each): each for each in values}
+    if len(tables) == 1 and all(e.rows is None for e in encoded):
+        return Column(sizes, values[0], index, starts, listed=listed)
+    search = not encoding.real or encoding.recurs
+    table, where = distinct(list(tables.values()), search) if len(tables) > 1 else (values[0], [range(len(values[0]))])
+    of = {number: np.asarray(mine) for number, mine in zip(tables, where, strict=True)}
+    rows = [of[id(e.values)] if e.rows is None else of[id(e.values)][e.rows] for e in encoded]
+    if listed is not None:  # pairs of several tables
+        index = np.concatenate([mine[each] for mine, each in zip(rows, indices, strict=True)])
+        return Column(sizes, table, index, starts, listed=listed)
+    return Column(sizes, table, index, starts, np.concatenate(rows), starts_of([len(mine) for mine in rows]))
+
+
+def _joined(encoding: Encoding, column: Column) -> Tensor | Lookup | SparsePairs:
+    if column.index is None:
+        return _pad(column.values, column.sizes)
+    if column.listed is not None:
+        return _list(column.listed, column)
+    joined = _merge(column, encoding.real and not encoding.recurs)
     return Lookup(_cut(joined.table), joined.rows, joined.index) if encoding.ragged else joined
 
 
-def _pad(encoding: Encoding, encoded: Sequence[Encoded]) -> Tensor:
-    most = max(len(e.values) for e in encoded)
-    first = encoded[0].values
-    if len(shapes := {e.values.shape[1:] for e in encoded}) > 1:
-        wrong = f"encoding {encoding.name!r} gives units {' and '.join(map(str, sorted(shapes)))} numbers"
-        raise EncodingError(f"{wrong}; structures of one batch need features of one shape")
-    padded = np.zeros((len(encoded), most, *first.shape[1:]), dtype=np.result_type(*(e.values for e in encoded)))
-    for row, e in zip(padded, encoded, strict=True):
-        row[: len(e.values)] = e.values
+def _pad(values: NDArray[Any], sizes: NDArray[np.int64]) -> Tensor:
+    """(b, m, ...) the rows of each structure in turn, padded with zeros."""
+    shape = len(sizes), int(sizes.max())
+    if shape[0] * shape[1] == len(values):
+        return torch.from_numpy(owned(values).reshape(*shape, *values.shape[1:]))
+    padded = np.zeros((*shape, *values.shape[1:]), dtype=values.dtype)
+    padded[np.arange(shape[1]) < sizes[:, None]] = values
     return torch.from_numpy(padded)
 
 
-def _merge(encoded: Sequence[Encoded], real: bool) -> Lookup:
+def _merge(column: Column, real: bool) -> Lookup:
     """One table of distinct values for the batch. Each structure has an index into the rows that it uses."""
-    table, places = _table(encoded, real)
-    if (sequences := _of_sequences(encoded, places)) is not None:
+    table, places = _table(column, real)
+    if (sequences := _of_sequences(column, places)) is not None:
         return _lookup_of_sequences(table, sequences)
-    most, used = max(e.count for e in encoded), max(len(p) for p in places)
-    index = np.zeros((len(encoded), most, most), dtype=_narrowest(used))
-    for i, e in enumerate(encoded):
-        index[i, : e.count, : e.count] = e.matrix()
-    alike = all(where is places[0] for where in places)  # a vocabulary for all, such as distances
-    if alike and used > _WIDE:
+    widths = None if column.row_starts is None else np.diff(column.row_starts)
+    used = len(table) if widths is None else int(widths.max())
+    index = column.padded(np.dtype(_narrowest(used)))
+    if widths is not None and len(widths) > 1:
+        return Lookup(torch.from_numpy(owned(table)), _pad(places, widths), torch.from_numpy(index))
+    if used > _WIDE:  # a vocabulary for all, such as distances
         there, index = _there(index, used)
-        of_batch = torch.from_numpy(table[places[0][there]])
+        of_batch = torch.from_numpy(table[places[there]])
         return Lookup(of_batch, torch.arange(len(there))[None], torch.from_numpy(index))
-    rows = np.zeros((1 if alike else len(encoded), used), dtype=np.int64)
-    for row, where in zip(rows, places, strict=False):
-        row[: len(where)] = where
-    return Lookup(torch.from_numpy(table), torch.from_numpy(rows), torch.from_numpy(index))
+    return Lookup(torch.from_numpy(owned(table)), torch.from_numpy(places)[None], torch.from_numpy(index))
 
 
 def _there(index: NDArray[Any], used: int) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -280,7 +297,9 @@ def _there(index: NDArray[Any], used: int) -> tuple[NDArray[Any], NDArray[Any]]:
     if used > 16 * index.size:  # then sorting the index is faster than counting: label paths of a large data set
         there, number = np.unique(index, return_inverse=True)
         return there, number.reshape(index.shape).astype(_narrowest(len(there)))
-    present = np.bincount(index.reshape(-1), minlength=used) > 0
+    present = np.zeros(used, dtype=np.bool_)
+    for rows in index:  # an index of int64 of all would take eight times the memory
+        present[rows] = True
     there = np.flatnonzero(present)
     return there, (np.cumsum(present) - 1).astype(_narrowest(len(there)))[index]
 
@@ -297,34 +316,31 @@ def _cut(table: Tensor) -> Tensor:
     return table.long()
 
 
-def _table(encoded: Sequence[Encoded], real: bool = False) -> tuple[NDArray[Any], list[NDArray[Any]]]:
-    """The distinct values of a batch, and per structure, the values that its index refers to.
+def _table(column: Column, real: bool) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """The distinct values of a batch, and those that each structure uses, one after the other: all, if all use all.
 
-    Structures of one column share its values, which are distinct already; real numbers are not searched for equal ones.
+    Real numbers are not searched for equal ones.
     """
-    tables = {id(e.values): e.values for e in encoded}
-    whole = [np.arange(len(table)) for table in tables.values()]
-    table = next(iter(tables.values()))
-    if len(tables) > 1:
-        table, whole = distinct(list(tables.values()), search=not real)
-    of = dict(zip(tables, whole, strict=True))
-    places = [of[id(e.values)] if e.rows is None else of[id(e.values)][e.rows] for e in encoded]
-    if all(e.rows is None for e in encoded):
-        return table, places
-    used, where = np.unique(np.concatenate(places), return_inverse=True)
-    return table[used], np.split(where, np.cumsum([len(p) for p in places])[:-1])
+    table = column.values
+    if column.rows is not None:
+        used, where = np.unique(column.rows, return_inverse=True)
+        return table[used], where
+    if column.row_starts is None or real or len(column) == 1:
+        return table, np.arange(len(table))
+    table, where = distinct([table])
+    return table, where[0]
 
 
-def _of_sequences(encoded: Sequence[Encoded], places: Sequence[NDArray[np.int64]]) -> NDArray[np.int64] | None:
+def _of_sequences(column: Column, places: NDArray[np.int64]) -> NDArray[np.int64] | None:
     """One index (2m - 1,) of offsets for all structures, if it means the same in all; None otherwise."""
-    if any(e.index is None or e.index.ndim == 2 for e in encoded):
+    sizes, pairs = column.sizes, int(column.starts[-1])
+    if pairs != 2 * int(sizes.sum()) - len(sizes) or sizes.min() == 1:  # others have more pairs
         return None
-    each = [where[e.index] for e, where in zip(encoded, places, strict=True)]
-    longest = max(each, key=len)
-    most = len(longest) // 2
-    if any(not np.array_equal(mine, longest[most - len(mine) // 2 :][: len(mine)]) for mine in each):
-        return None
-    return longest
+    widths = np.diff(column.starts)
+    first = np.zeros_like(sizes) if column.row_starts is None else column.row_starts[:-1]
+    whole, most = places[column.index + np.repeat(first, widths)], int(sizes.argmax())
+    longest: NDArray[np.int64] = whole[column.starts[most] : column.starts[most + 1]]
+    return longest if np.array_equal(whole, longest[ranges(sizes[most] - sizes, widths)]) else None
 
 
 def _lookup_of_sequences(table: NDArray[Any], index: NDArray[np.int64]) -> Lookup:
@@ -339,14 +355,12 @@ def _narrowest(rows: int) -> type[np.integer[Any]]:
     return np.uint8 if rows <= 1 << 8 else np.int16 if rows <= 1 << 15 else np.int32
 
 
-def _list(encoded: Sequence[Encoded]) -> SparsePairs:
+def _list(listed: NDArray[Any], column: Column) -> SparsePairs:
     """The listed pairs of all structures, one after the other."""
-    table, places = _table(encoded)
-    rows = [where[e.index] for e, where in zip(encoded, places, strict=True)]
-    pairs = np.concatenate([e.listed for e in encoded if e.listed is not None]).astype(np.int64)
-    batch = np.repeat(np.arange(len(encoded)), [len(each) for each in rows])
-    listed = Pairs(*map(torch.from_numpy, (batch, pairs[:, 0].copy(), pairs[:, 1].copy())))
-    return SparsePairs(torch.from_numpy(table), torch.from_numpy(np.concatenate(rows)), listed)
+    assert column.index is not None
+    batch = np.repeat(np.arange(len(column)), np.diff(column.starts))
+    pairs = Pairs(*map(torch.from_numpy, (batch, *listed.T.astype(np.int64, order="C"))))
+    return SparsePairs(torch.from_numpy(owned(column.values)), torch.from_numpy(column.index.astype(np.int64)), pairs)
 
 
 def holds(condition: Tensor) -> bool:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -33,8 +35,11 @@ from structpe.encodings import (
     UnitCount,
     Window,
 )
+from structpe.encodings.compiled import slow
 from structpe.errors import EncodingError
+from structpe.positions.batch import join
 from structpe.structure import Structure, path
+from structpe.terms import Lookup
 from tests.encodings.asking import asked, unpadded
 from tests.examples import examples
 from tests.strategies import paths, relabelled, structures, trees
@@ -233,3 +238,49 @@ def _without_units(structure: Structure) -> Structure:
         order=structure.order,
         root=structure.root,
     )
+
+
+@pytest.mark.parametrize("name", NAMES)
+@examples(8)
+@given(drawn=st.lists(structures(), min_size=1, max_size=5))
+def test_a_batch_is_what_it_was_made_from(name: str, drawn: list[Structure]) -> None:
+    """The padded values are those of each structure, from a column as from what was encoded one by one."""
+    encoding = fitted(name, drawn)
+    kept = [s for s in drawn if attempt(lambda s=s: encoding.one(s)) is not None]
+    assume(kept)
+    column = encoding.many(kept)
+    with slow():
+        plain = join({encoding: column})
+    for batch in (join({encoding: column}), plain, join({encoding: [encoding.one(s) for s in kept]})):
+        for number, structure in enumerate(kept):
+            u, wanted = structure.unit_count, meaning(column[number], structure.unit_count)
+            np.testing.assert_array_equal(in_batch(batch[encoding], number, u), wanted)
+        places = np.arange(max(s.unit_count for s in kept)) < np.array([[s.unit_count] for s in kept])
+        assert (batch.present is None) == places.all()
+        assert batch.present is None or np.array_equal(batch.present, places)
+        assert encoding.arity == 2 or not batch[encoding][torch.from_numpy(~places)].any()
+
+
+def in_batch(values: Any, number: int, units: int) -> np.ndarray:
+    """The meaning of a structure of a batch."""
+    if isinstance(values, torch.Tensor):
+        return values[number, :units].numpy()
+    if isinstance(values, Lookup):
+        return unpadded(values.dense()[number, :units, :units].numpy())
+    whole, mine = np.full((units, units), -1), (values.pairs.batch == number).numpy()
+    whole[values.pairs.query[mine], values.pairs.key[mine]] = values.table[values.index[mine]]
+    return whole
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_parts_of_a_column_are_columns(name: str) -> None:
+    given = [path("abc"), path("ab"), path("abcd"), path("a"), path("abcde")]
+    encoding = fitted(name, given)
+    kept = [s for s in given if attempt(lambda s=s: encoding.one(s)) is not None]
+    column = encoding.many(kept)
+    for first in range(len(kept)):
+        for end in range(first + 1, len(kept) + 1):
+            for mine, part, s in zip(list(column)[first:end], column[first:end], kept[first:end], strict=True):
+                np.testing.assert_array_equal(meaning(part, s.unit_count), meaning(mine, s.unit_count))
+    with pytest.raises(IndexError, match="consecutive"):
+        column[::2]

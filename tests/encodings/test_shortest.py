@@ -89,9 +89,16 @@ def test_lengths_of_small_graphs(drawn: list[Structure]) -> None:
     check(drawn)
 
 
-SIZES = (1, 3, 63, 64, 65, 100, 128, 129, 513, 600)
+SIZES = (1, 3, 63, 64, 65, 100, 128, 129, 512, 513, 600)
 
 
+@pytest.fixture(params=[64, 512])
+def wide(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether graphs of up to 512 nodes are searched by words of 64 targets, one after the other, or by blocks."""
+    monkeypatch.setattr(distance_module, "_WIDE", request.param)
+
+
+@pytest.mark.usefixtures("wide")
 @pytest.mark.parametrize("directed", [True, False])
 @pytest.mark.parametrize("degree", [0, 1, 3])
 def test_lengths_of_graphs_of_all_sizes(degree: int, directed: bool) -> None:
@@ -99,12 +106,14 @@ def test_lengths_of_graphs_of_all_sizes(degree: int, directed: bool) -> None:
     check([drawn_graph(size, size * degree, directed, seed=size) for size in SIZES])
 
 
-@pytest.mark.parametrize("size", [65, 66, 127, 128, 129, 254, 255, 256, 257, 511, 514, 700])
+@pytest.mark.usefixtures("wide")
+@pytest.mark.parametrize("size", [63, 64, 65, 66, 127, 128, 129, 254, 255, 256, 257, 511, 514, 700])
 def test_lengths_that_eight_bits_do_not_hold(size: int) -> None:
     """A ring with directions has lengths up to its size - 1, one without up to half of it; others beside stay right."""
     check([ring(5), ring(size, directed=True), ring(size), star(70), drawn_graph(20, 15, directed=True)])
 
 
+@pytest.mark.usefixtures("wide")
 def test_hubs_have_more_neighbours_than_are_visited_one_by_one() -> None:
     hub = star(200)
     assert len(hub.edges) > bfs._SLOTS
@@ -120,6 +129,7 @@ def test_large_graphs_may_lie_together_or_alone(monkeypatch: pytest.MonkeyPatch)
     check([*graphs, drawn_graph(600, 1800, directed=True)])
 
 
+@pytest.mark.usefixtures("wide")
 @pytest.mark.parametrize("steps", [1, 2, 5])
 def test_long_paths_are_handed_over(steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether the first search tells that paths are long, or only the search by bits itself."""
