@@ -61,7 +61,11 @@ def products(q: Tensor, k: Tensor, v: Tensor, terms: Terms, dropout: float = 0.0
     terms = without_lists(terms, b, n, m)
     exact, scale = torch.promote_types(q.dtype, torch.float32), terms.scale / math.sqrt(d)
     lookups = [x for x in terms.product if isinstance(x, Lookup)]
-    each = [_Products.apply(q.to(exact) * scale, k.to(exact), x.local().to(exact), x.index) for x in lookups]
+    wide_q, wide_k = q.to(exact) * scale, k.to(exact)
+    each: list[Tensor] = [
+        _Products.apply(wide_q, wide_k, x.local().to(exact), x.index)  # type: ignore[no-untyped-call]
+        for x in lookups
+    ]
     whole = replace(terms, maps=(), product=(), bias=(*terms.bias, *each))
     return cheapest(Call.of(whole, q, (b, h, n, m, d), dropout, False)).compute(q, k, v, whole, dropout)
 

@@ -116,7 +116,7 @@ class CSRAdjacency:
     whole: Int[Tensor, " N"] | None = None
 
     @classmethod
-    def join(cls, each: Sequence[EdgeIndex], sizes: Sequence[int]) -> CSRAdjacency:
+    def join(cls, each: Sequence[EdgeIndex], sizes: Sequence[int] | Ids) -> CSRAdjacency:
         """Join the messages of several graphs, whose nodes follow one another."""
         counts = [len(d.source) for d in each]
         first = np.repeat(starts_of(sizes)[:-1], counts)
@@ -141,7 +141,8 @@ class CSRAdjacency:
     def _of(cls, source: Ids, target: Ids, by_source: Ids, count: int, whole: Tensor | None = None) -> CSRAdjacency:
         starts, source_starts = (starts_of(np.bincount(ends, minlength=count)) for ends in (target, source))
         arrays = (source, target, starts, by_source, source_starts, target[by_source])
-        return cls(*map(torch.from_numpy, arrays), whole)
+        tensors: list[Any] = [torch.from_numpy(each) for each in arrays]
+        return cls(*tensors, whole=whole)
 
     @property
     def count(self) -> int:

@@ -327,13 +327,14 @@ def _table(column: Column, real: bool) -> tuple[NDArray[Any], NDArray[np.int64]]
         return table[used], where
     if column.row_starts is None or real or len(column) == 1:
         return table, np.arange(len(table))
-    table, where = distinct([table])
-    return table, where[0]
+    table, (which,) = distinct([table])
+    return table, which
 
 
 def _of_sequences(column: Column, places: NDArray[np.int64]) -> NDArray[np.int64] | None:
     """One index (2m - 1,) of offsets for all structures, if it means the same in all; None otherwise."""
     sizes, pairs = column.sizes, int(column.starts[-1])
+    assert column.index is not None  # it is of all pairs
     if pairs != 2 * int(sizes.sum()) - len(sizes) or sizes.min() == 1:  # others have more pairs
         return None
     widths = np.diff(column.starts)

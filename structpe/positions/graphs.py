@@ -335,6 +335,7 @@ class _Members:
         for convolution in convolutions:
             of_edges = inside.index_select(0, self.of) * self.weights
             around = of_edges.new_zeros(inside.shape).index_add(0, self.to, of_edges)
+            assert isinstance(convolution, _Convolution)
             inside = convolution.joined(inside, around)
         shared = inside * self.shares
         return shared.new_zeros(x.shape).flatten(0, 1).index_add(0, self.centre, shared).view(x.shape)
