@@ -141,8 +141,7 @@ class CSRAdjacency:
     def _of(cls, source: Ids, target: Ids, by_source: Ids, count: int, whole: Tensor | None = None) -> CSRAdjacency:
         starts, source_starts = (starts_of(np.bincount(ends, minlength=count)) for ends in (target, source))
         arrays = (source, target, starts, by_source, source_starts, target[by_source])
-        tensors: list[Any] = [torch.from_numpy(each) for each in arrays]
-        return cls(*tensors, whole=whole)
+        return cls(*(torch.from_numpy(each) for each in arrays), whole=whole)  # type: ignore[misc]  # there are six
 
     @property
     def count(self) -> int:
