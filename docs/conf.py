@@ -136,7 +136,6 @@ PACKAGES = {
 }
 """The parts of the library in the order in which the API names them."""
 INNER = {
-    "by_rows",
     "cli",
     "computed",
     "faces",

@@ -15,14 +15,13 @@ BELOW: dict[str, set[str]] = {
     "spec": {"errors"},
     "structure": {"errors"},
     "terms": {"computed", "errors"},
-    "by_rows": set(),
     "dropout": set(),
     "precision": set(),
     "encodings": {"computed", "plain", "structure"},
     "attention": {"dropout", "precision", "registry", "terms"},
     "formats": {"plain", "system", "transforms"},
     "transforms": {"structure"},
-    "positions": {"by_rows", "dropout", "encodings", "precision", "spec", "terms"},
+    "positions": {"dropout", "encodings", "precision", "spec", "terms"},
     "data": {"attention", "faces", "plain", "positions", "formats"},
     "objectives": {"registry", "structure"},
     "datasets": {"data", "objectives"},
@@ -138,7 +137,7 @@ def is_member(name: str) -> bool:
 
 SHARED_BY_FAMILIES = {
     *("base", "batch", "block", "build", "networks", "path_labels", "places", "sinusoids"),
-    *("buckets", "row_sums", "spectra", "tables"),
+    *("buckets", "by_rows", "row_sums", "spectra", "tables"),
 }
 """Files of ``structpe/positions`` that families may import. ``rotary_axes`` may import ``rotary``: it is one family."""
 

@@ -43,6 +43,21 @@ def _scores(
 
 
 @triton.jit
+def _gradients(
+    q, k, v, grad, lse, delta, i, j, b, h, N, M, scale, pairs, strides,
+    TABLE: tl.constexpr, BIAS: tl.constexpr, MASK: tl.constexpr, CAUSAL: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
+    """Weights w_ij = exp(s_ij - lse_i), gradients of scores w_ij (grad_i.v_j - delta_i), and the row of each pair.
+
+    All tensors are blocks; a query that attends to nothing, and one that is not there, has lse inf and weights 0.
+    """
+    s, row = _scores(q, k, i, j, b, h, N, M, scale, pairs, strides, TABLE, BIAS, MASK, CAUSAL, PRECISION)
+    weights = tl.exp(s - lse[:, None])
+    of_weights = tl.dot(grad, tl.trans(v), input_precision=PRECISION)
+    return weights, weights * (of_weights - delta[:, None]), row
+
+
+@triton.jit
 def _rows(x, at, SIZE, WIDTH, row_stride, column, PADDED: tl.constexpr):
     """The rows ``at`` of a matrix, padded with zeros to PADDED columns."""
     inside = (at < SIZE)[:, None] & (column < WIDTH)[None, :]
@@ -116,13 +131,13 @@ def backward_keys(
         i = start + tl.arange(0, QUERIES)
         q_block = _rows(q + flat * N * WIDTH, i, N, WIDTH, WIDTH, c, C)
         g_block = _rows(grad + flat * N * VALUES, i, N, VALUES, VALUES, d, D)
-        s, _ = _scores(
-            q_block, k_block, i, j, b, h, N, M, scale, pairs, strides, TABLE, BIAS, MASK, CAUSAL, PRECISION
+        log_sum = tl.load(lse + flat * N + i, mask=i < N, other=float("inf"))
+        shift = tl.load(delta + flat * N + i, mask=i < N, other=0.0)
+        weights, of_scores, _ = _gradients(
+            q_block, k_block, v_block, g_block, log_sum, shift, i, j, b, h, N, M, scale, pairs, strides,
+            TABLE, BIAS, MASK, CAUSAL, PRECISION,
         )  # fmt: skip
-        weights = tl.exp(s - tl.load(lse + flat * N + i, mask=i < N, other=float("inf"))[:, None])
         of_values += tl.dot(tl.trans(weights.to(g_block.dtype)), g_block, input_precision=PRECISION)
-        of_weights = tl.dot(g_block, tl.trans(v_block), input_precision=PRECISION)
-        of_scores = weights * (of_weights - tl.load(delta + flat * N + i, mask=i < N, other=0.0)[:, None])
         of_keys += tl.dot(tl.trans(of_scores.to(q_block.dtype)), q_block, input_precision=PRECISION)
     rows = j.to(tl.int64)[:, None]
     inside = (j < M)[:, None]
@@ -162,12 +177,11 @@ def backward_queries(
     for start in range(0, end, KEYS):
         j = start + tl.arange(0, KEYS)
         k_block = _rows(k + flat * M * WIDTH, j, M, WIDTH, WIDTH, c, C)
-        s, row = _scores(
-            q_block, k_block, i, j, b, h, N, M, scale, pairs, strides, TABLE, BIAS, MASK, CAUSAL, PRECISION
-        )  # fmt: skip
         v_block = _rows(v + flat * M * VALUES, j, M, VALUES, VALUES, d, D)
-        of_weights = tl.dot(g_block, tl.trans(v_block), input_precision=PRECISION)
-        of_scores = tl.exp(s - log_sum[:, None]) * (of_weights - shift[:, None])
+        _, of_scores, row = _gradients(
+            q_block, k_block, v_block, g_block, log_sum, shift, i, j, b, h, N, M, scale, pairs, strides,
+            TABLE, BIAS, MASK, CAUSAL, PRECISION,
+        )  # fmt: skip
         of_queries += tl.dot(of_scores.to(k_block.dtype), k_block, input_precision=PRECISION)
         if ROWS:
             # Row by row: atomic sums would be in any order, and a product with zeros and ones is no cheaper.
@@ -209,11 +223,12 @@ def backward_bias(
         k_block = _rows(k + flat * M * WIDTH, j, M, WIDTH, WIDTH, c, C)
         g_block = _rows(grad + flat * N * VALUES, i, N, VALUES, VALUES, d, D)
         v_block = _rows(v + flat * M * VALUES, j, M, VALUES, VALUES, d, D)
-        s, _ = _scores(
-            q_block, k_block, i, j, b, h, N, M, scale, pairs, strides, TABLE, BIAS, MASK, CAUSAL, PRECISION
+        log_sum = tl.load(lse + flat * N + i, mask=i < N, other=float("inf"))
+        shift = tl.load(delta + flat * N + i, mask=i < N, other=0.0)
+        _, of_scores, _ = _gradients(
+            q_block, k_block, v_block, g_block, log_sum, shift, i, j, b, h, N, M, scale, pairs, strides,
+            TABLE, BIAS, MASK, CAUSAL, PRECISION,
         )  # fmt: skip
-        weights = tl.exp(s - tl.load(lse + flat * N + i, mask=i < N, other=float("inf"))[:, None])
-        of_weights = tl.dot(g_block, tl.trans(v_block), input_precision=PRECISION)
-        of_bias += weights * (of_weights - tl.load(delta + flat * N + i, mask=i < N, other=0.0)[:, None])
+        of_bias += of_scores
     to = grad_bias + (which * N + i.to(tl.int64)[:, None]) * M + j[None, :]
     tl.store(to, of_bias, mask=(i < N)[:, None] & (j < M)[None, :])

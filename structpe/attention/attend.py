@@ -346,7 +346,7 @@ def remembered(call: Call) -> Kernel:
     """As :func:`cheapest`, cached by call."""
     if call.traced:
         return cheapest(call)
-    # A choice depends on the call and on these two; ``flex`` clears all choices when it is enabled or disabled.
+    # A choice depends on the call and on these two; enabling or disabling a kernel clears all choices.
     asked = call, torch.are_deterministic_algorithms_enabled(), KERNELS.changes
     # Read once, because another thread may clear the choices in between.
     if (name := _CHEAPEST.get(asked)) is not None:

@@ -52,7 +52,7 @@ class Layout:
             None if full and not masked else torch.from_numpy(np.arange(n) < bucket[:, None])
             for full, bucket, (_, n) in zip(whole, each, shapes, strict=True)
         )
-        if all(there is None for there in present):
+        if all(whole) and not masked:
             return cls(shapes, present)
         widths = np.repeat([n for _, n in shapes], np.diff(bounds))  # of the padded row of each structure
         places = np.zeros(int(widths.sum()), dtype=np.int64)

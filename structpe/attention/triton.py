@@ -168,10 +168,12 @@ class _Given:
             pairs[0] = table.float().contiguous().expand(b, h, -1)
             strides[0] = pairs[0].stride()[:2]
             pairs[1], strides[1] = _of_index(call.index, b)
-        for at, x in ((2, bias if bias is None else bias.float()), (3, call.mask)):
-            if x is not None:
-                whole = (x if x.dtype != torch.bool else x.view(torch.int8)).expand(b, h, n, m)
-                pairs[at], strides[at] = whole, whole.stride()
+        if bias is not None:
+            pairs[2] = bias.float().expand(b, h, n, m)
+            strides[2] = pairs[2].stride()
+        if call.mask is not None:  # Triton reads no bits
+            pairs[3] = call.mask.view(torch.int8).expand(b, h, n, m)
+            strides[3] = pairs[3].stride()
         options = {
             "TABLE": table is not None,
             "BIAS": bias is not None,

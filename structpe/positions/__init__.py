@@ -2,7 +2,7 @@
 
 A family is a file (``rotary``, ``buckets``, ``trees``, ...): what its models share, then each of them. The registry
 finds the models. What several families share is in files of its own: ``base``, ``batch``, ``tables``, ``sinusoids``,
-``places``, ``networks``, ``spectra``, ``path_labels`` and ``block``.
+``places``, ``networks``, ``spectra``, ``path_labels``, ``row_sums``, ``by_rows`` and ``block``.
 
 Every class of the registry can be imported from here: ``from structpe.positions import T5``.
 """

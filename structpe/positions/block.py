@@ -14,12 +14,12 @@ import torch
 from jaxtyping import Bool, Int, Shaped
 from torch import Tensor, nn
 
-from structpe.by_rows import Ranges
 from structpe.dropout import dropout
 from structpe.encodings.base import Encoding
 from structpe.errors import UnsupportedTerm
 from structpe.positions.base import Dims, PositionModel, Site
 from structpe.positions.batch import Positions, numbers
+from structpe.positions.by_rows import Ranges
 from structpe.precision import exactly, wide
 from structpe.terms import Lookup, Terms
 

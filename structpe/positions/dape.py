@@ -11,7 +11,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from structpe.by_rows import Ranges, by_rows, cut
 from structpe.dropout import dropout
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
@@ -19,6 +18,7 @@ from structpe.errors import PositionError
 from structpe.positions import Cells, Dims, Positions, Site, Spec, build
 from structpe.positions.batch import of_arity
 from structpe.positions.block import CachedBlock, ranks, softmax
+from structpe.positions.by_rows import Ranges, by_rows, cut
 from structpe.positions.tables import UNBOUND
 from structpe.precision import exactly, wide, widened
 from structpe.terms import Lookup, SparsePairs, Toeplitz

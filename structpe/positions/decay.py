@@ -14,12 +14,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from structpe.by_rows import Ranges, by_rows, cut
 from structpe.encodings.base import UNREACHABLE, WITHIN, Encoding
 from structpe.encodings.distance import UndirectedDistance
 from structpe.encodings.order import Offset, Order
 from structpe.errors import PositionError
 from structpe.positions import Cells, Dims, Positions, Site, Spec
+from structpe.positions.by_rows import Ranges, by_rows, cut
 from structpe.positions.networks import perceptron
 from structpe.positions.places import UnitModel
 from structpe.positions.tables import UNBOUND, PairModel, Sharing, Table, distances, is_plain

@@ -16,7 +16,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from structpe.by_rows import Ranges, by_rows, cut
 from structpe.encodings.base import UNREACHABLE, Encoding
 from structpe.encodings.coordinates import Euclidean
 from structpe.encodings.diffusion import Resistance
@@ -28,6 +27,7 @@ from structpe.errors import PositionError
 from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.positions.batch import holds, numbers, of_all_pairs, of_arity, offsets
 from structpe.positions.block import FactoredBlock, of_layers
+from structpe.positions.by_rows import Ranges, by_rows, cut
 from structpe.positions.networks import GaussianNetwork, bells
 from structpe.positions.path_labels import Edges, check_single_edges, rows_of_pairs, slots_of
 from structpe.positions.row_sums import sum_rows

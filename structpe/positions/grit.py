@@ -13,7 +13,6 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.functional import layer_norm, linear
 
-from structpe.by_rows import Ranges, by_rows, cut
 from structpe.dropout import dropout
 from structpe.encodings.base import Encoding
 from structpe.encodings.distance import Degree
@@ -23,6 +22,7 @@ from structpe.encodings.walks import RRWP
 from structpe.positions import Block, Cells, Dims, Positions, Site, Spec
 from structpe.positions.batch import clipped
 from structpe.positions.block import FactoredBlock, ListedPairs, allowed, of_layers, products, softmax
+from structpe.positions.by_rows import Ranges, by_rows, cut
 from structpe.positions.networks import BatchNorm, pair_vector_width
 from structpe.positions.path_labels import Edges, check_single_edges
 from structpe.positions.tables import diagonal, numbers_and_marks, pair_width

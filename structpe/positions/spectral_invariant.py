@@ -14,13 +14,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from structpe.by_rows import Ranges, by_rows, cut
 from structpe.encodings.base import Encoding
 from structpe.encodings.laplacian import Eigenpairs, Endpoints
 from structpe.errors import PositionError
 from structpe.positions import Dims, PositionModel, Positions, Spec
 from structpe.positions.batch import holds
 from structpe.positions.block import SELF
+from structpe.positions.by_rows import Ranges, by_rows, cut
 from structpe.positions.networks import BatchNorm, GraphIsomorphism, around, count_perceptron, perceptron
 from structpe.positions.spectra import ADJACENCY, UNIT_COUNT, Nodes, Spectrum, learned_cells, of_structures
 from structpe.terms import Lookup

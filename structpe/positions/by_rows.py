@@ -93,7 +93,7 @@ class _Job:
 
     def parts(self, tensors: Sequence[Tensor], block: Ranges) -> list[Tensor]:
         """Those of a block."""
-        return [x if at is None else _rows(x, block[at]) for x, at in zip(tensors, self.given, strict=True)]
+        return [x if kind is None else _rows(x, block[kind]) for x, kind in zip(tensors, self.given, strict=True)]
 
 
 def _rows(x: Tensor, rows: slice) -> Tensor:
@@ -111,13 +111,13 @@ class _ByRows(torch.autograd.Function):
         made: list[Tensor | None] = [None] * len(job.out)
         for block in job.blocks:
             for i, x in enumerate(job.compute(block, *job.parts(detached, block))):
-                at, so_far = job.out[i], made[i]
-                if at is None:
-                    made[i] = x.clone() if so_far is None else so_far.add_(x)
-                    continue
-                if so_far is None:
-                    so_far = made[i] = x.new_empty(*x.shape[:-2], job.blocks[-1][at].stop, x.shape[-1])
-                _rows(so_far, block[at]).copy_(x)
+                kind, earlier = job.out[i], made[i]
+                if kind is None:
+                    made[i] = x.clone() if earlier is None else earlier.add_(x)
+                else:
+                    if earlier is None:
+                        earlier = made[i] = x.new_empty(*x.shape[:-2], job.blocks[-1][kind].stop, x.shape[-1])
+                    _rows(earlier, block[kind]).copy_(x)
         return tuple(made)
 
     @staticmethod
@@ -144,25 +144,26 @@ def _by_block(
 ) -> list[Tensor | None]:
     """The gradients of the tensors, from one block after the other."""
     made: list[Tensor | None] = [
-        torch.empty(x.shape, dtype=x.dtype, device=x.device) if wanted and at is not None else None
-        for x, wanted, at in zip(tensors, needed, job.given, strict=True)
+        torch.empty(x.shape, dtype=x.dtype, device=x.device) if wanted and kind is not None else None
+        for x, wanted, kind in zip(tensors, needed, job.given, strict=True)
     ]
     own = [False] * len(made)  # whether a sum is in memory of its own
     for block in job.blocks:
         parts = [x.detach().requires_grad_(wanted) for x, wanted in zip(job.parts(tensors, block), needed, strict=True)]
         with torch.enable_grad():
             results = job.compute(block, *parts)
-        given = [None if g is None or at is None else _rows(g, block[at]) for g, at in zip(grads, job.out, strict=True)]
-        given = [g if at is None else part for g, part, at in zip(grads, given, job.out, strict=True)]
+        given = [
+            g if g is None or kind is None else _rows(g, block[kind]) for g, kind in zip(grads, job.out, strict=True)
+        ]
         for i, found in zip(_places(needed), _gradients(results, parts, needed, given), strict=True):
-            at, sum_so_far = job.given[i], made[i]
-            if at is not None:
-                assert sum_so_far is not None
-                part = _rows(sum_so_far, block[at])
+            kind, earlier = job.given[i], made[i]
+            if kind is not None:
+                assert earlier is not None
+                part = _rows(earlier, block[kind])
                 part.zero_() if found is None else part.copy_(found)
             elif found is not None:
-                made[i] = found if sum_so_far is None else sum_so_far.add_(found) if own[i] else sum_so_far + found
-                own[i] = sum_so_far is not None
+                made[i] = found if earlier is None else earlier.add_(found) if own[i] else earlier + found
+                own[i] = earlier is not None
     return made
 
 

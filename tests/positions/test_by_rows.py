@@ -11,10 +11,10 @@ import torch
 from torch import Tensor
 
 import structpe
-from structpe.by_rows import LIVE, ONE_BLOCK, Ranges, by_rows, cut
 from structpe.data.batch import Batch
 from structpe.nn import Stack, StackConfig
 from structpe.nn.layer import AttentionConfig
+from structpe.positions.by_rows import LIVE, ONE_BLOCK, Ranges, by_rows, cut
 from structpe.structure import Structure
 
 MODELS = ("dape", "dape-v2", "fire", "graphormer-3d", "grit", "stable-expressive")
