@@ -3,8 +3,8 @@
 On a CPU with one thread the time is that of the processor, in which other programs do not count; with more threads, and
 on a GPU, it is that of the wall clock.
 
-What a script has measured it keeps with :func:`write` as ``results/NAME.md``: Markdown, first a line that says how it
-was made. ``experiments/pages.py`` puts these files into docs/speed.md.
+What a script has measured it keeps with :func:`write`, or :func:`shown`, as ``results/NAME.md``: Markdown, first a line
+that says how it was made. ``experiments/pages.py`` puts these files into docs/speed.md.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import date
 from importlib.metadata import version
 from pathlib import Path
@@ -25,7 +25,7 @@ import torch
 
 from structpe.system.files import atomic_text
 
-__all__ = ["clock", "made", "medians", "write"]
+__all__ = ["LIBRARIES", "clock", "made", "medians", "shown", "write"]
 
 CPU = torch.device("cpu")
 RESULTS = Path(__file__).parent / "results"
@@ -47,15 +47,25 @@ LIBRARIES = {
 """What tables call a library, and its module."""
 
 
+def shown(name: str, lines: Iterable[str], keep: bool) -> None:
+    """Print lines as they are made, then :func:`write` them if they are to be kept."""
+    text = []
+    for line in lines:
+        print(line, flush=True)
+        text.append(line)
+    if keep:
+        write(name, "\n".join(text))
+
+
 def write(name: str, text: str, seed: int = 0) -> None:
     """Keep a result, Markdown, as ``results/NAME.md``, below a line that says how it was made."""
     atomic_text(RESULTS / f"{name}.md", f"{made(seed)}\n\n{text.strip()}\n")
 
 
 def made(seed: int = 0) -> str:
-    """How a result of this process is made: the command, the day, the processor, the versions of what it imported."""
-    words = [Path(word).name if Path(word).is_absolute() else word for word in sys.argv[1:]]
-    command = " ".join([f"python {Path(sys.argv[0]).resolve().relative_to(ROOT).as_posix()}", *words])
+    """The command (of paths the names), the day, the processor, and the versions of what this process imported."""
+    words = [Path(word).name for word in sys.argv[1:]]
+    command = " ".join([f"python experiments/speed/{Path(sys.argv[0]).name}", *words])
     commit = ["git", "-C", str(ROOT), "rev-parse", "--short=8", "HEAD"]
     found = subprocess.run(commit, capture_output=True, text=True, check=False).stdout.strip() or "unknown"
     threads = {1: "one thread"}.get(torch.get_num_threads(), f"{torch.get_num_threads()} threads")
