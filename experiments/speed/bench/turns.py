@@ -29,6 +29,10 @@ class Disagreement(Exception):
     """Two ways have computed different things, so that their times say nothing of one another."""
 
 
+class Elsewhere(Exception):
+    """Other threads of the process have worked, whose time is not measured."""
+
+
 @dataclass(frozen=True)
 class Way:
     """One way to compute something of each of several graphs.
@@ -84,7 +88,7 @@ def medians(runs: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, 
     :data:`LONGEST` no round begins.
 
     Raises:
-        Disagreement: other threads of the process have worked.
+        Elsewhere: other threads of the process have worked.
     """
     times: dict[str, list[float]] = {name: [] for name in runs}
     begun, of_all = time.thread_time(), time.process_time()
@@ -100,7 +104,9 @@ def medians(runs: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, 
     mine, of_all = time.thread_time() - begun, time.process_time() - of_all
     if mine < (1 - ELSEWHERE) * of_all:
         ways = ", ".join(runs)
-        raise Disagreement(f"of {of_all:.2f} s for {ways}, {of_all - mine:.2f} s were in other threads, not timed")
+        raise Elsewhere(
+            f"of {of_all:.2f} s for {ways}, {of_all - mine:.2f} s were in other threads; give it one thread"
+        )
     return {name: statistics.median(each) for name, each in times.items()}
 
 
