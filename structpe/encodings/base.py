@@ -474,7 +474,7 @@ def as_encodings(given: Any, whose: str) -> tuple[Encoding, ...]:
         whose: the function that takes it, in errors.
 
     Raises:
-        EncodingError: it is no such list, or an encoding cannot be a key.
+        EncodingError: it is not such a list, or an encoding cannot be a key.
         PositionError: there is no encoding of a name, or no such option.
     """
     example = "such as [Order(), Distance(max_distance=8)]"

@@ -548,7 +548,7 @@ def column_of_integers(graphs: Graphs, numbers: Array, within: bool = True, also
     places, offsets = graphs.inside() if within and graphs.owner is not None else (_EMPTY, _EMPTY)
     if len(places):
         first, most = len(values), int(offsets.max())
-        values = np.append(values, WITHIN + np.delete(np.arange(-most, most + 1), most))  # 0 is no other unit
+        values = np.append(values, WITHIN + np.delete(np.arange(-most, most + 1), most))  # 0 is the unit itself
         index = index.astype(_narrowest(values), copy=False)
         index[places] = offsets + first + most - (offsets > 0)
     return Column(graphs.units, values, index.astype(_narrowest(values), copy=False), graphs.unit_pair_start)

@@ -381,8 +381,8 @@ def check_offsets(encoding: Encoding) -> None:
     """
     if encoding.real:
         raise PositionError(
-            f"a table has a row for each offset or distance, whole numbers; encoding {encoding.name!r} gives real "
-            f"ones; choose another, 'distance' say, or a position model without a table"
+            f"this model needs integer positions, but encoding {encoding.name!r} returns real numbers; use for example "
+            f"'distance', or a position model without a table"
         )
 
 
@@ -434,8 +434,8 @@ def of_whole(model: str, encoding: Encoding) -> Encoding:
     """
     if of_arity(model, encoding, 1).real:
         raise PositionError(
-            f"position model {model!r} has a table, a row for each whole number; encoding {encoding.name!r} gives real "
-            f"ones; choose another, 'order' say, or a model without a table"
+            f"position model {model!r} needs integer positions, but encoding {encoding.name!r} returns real numbers; use "
+            f"for example 'order', or a position model without a table"
         )
     return encoding
 
@@ -450,7 +450,7 @@ def indices(model: str, encoding: Encoding, of_units: Tensor) -> Tensor:
     if rows.is_floating_point() or holds((rows < 0).any()):
         given = "real numbers" if rows.is_floating_point() else f"{int(rows.min())}"
         raise PositionError(
-            f"position model {model!r} has a table, a row for each whole number from 0; {encoding.name!r} gives {given}"
+            f"position model {model!r} needs integer positions from 0 on, but encoding {encoding.name!r} returns {given}"
         )
     return rows
 

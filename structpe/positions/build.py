@@ -36,7 +36,7 @@ def layers_of(config: Any) -> tuple[int, ...] | None:
     """The layers in which a model acts; None if its description names none.
 
     Raises:
-        PositionError: they are no list of whole numbers.
+        PositionError: they are not a list of whole numbers.
     """
     if not isinstance(config, Mapping) or "in_layers" not in config:
         return None
