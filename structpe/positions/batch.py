@@ -434,8 +434,8 @@ def of_whole(model: str, encoding: Encoding) -> Encoding:
     """
     if of_arity(model, encoding, 1).real:
         raise PositionError(
-            f"position model {model!r} needs integer positions, but encoding {encoding.name!r} returns real numbers; use "
-            f"for example 'order', or a position model without a table"
+            f"position model {model!r} needs integer positions, but encoding {encoding.name!r} returns real numbers; "
+            f"use for example 'order', or a position model without a table"
         )
     return encoding
 
@@ -450,7 +450,8 @@ def indices(model: str, encoding: Encoding, of_units: Tensor) -> Tensor:
     if rows.is_floating_point() or holds((rows < 0).any()):
         given = "real numbers" if rows.is_floating_point() else f"{int(rows.min())}"
         raise PositionError(
-            f"position model {model!r} needs integer positions from 0 on, but encoding {encoding.name!r} returns {given}"
+            f"position model {model!r} needs integer positions from 0 on, but encoding {encoding.name!r} returns "
+            f"{given}"
         )
     return rows
 

@@ -165,7 +165,8 @@ class LieRE(LieModel, name="liere"):
         extent: largest coordinate in training.
 
     Raises:
-        PositionError: a block is not a pair, or wider than a head; the extent is 0 or less; another number of coordinates.
+        PositionError: a block is not a pair, or wider than a head; the extent is 0 or less; another number of
+            coordinates.
     """
 
     spec = Spec(
@@ -213,7 +214,8 @@ class ComRoPE(LieModel, name="comrope"):
         extent: number of places along an axis in training.
 
     Raises:
-        PositionError: a block is not a pair, or wider than a head; the extent is 0 or less; another number of coordinates.
+        PositionError: a block is not a pair, or wider than a head; the extent is 0 or less; another number of
+            coordinates.
     """
 
     spec = Spec(
