@@ -13,8 +13,9 @@ import difflib
 import importlib
 import pkgutil
 import re
+import sys
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
@@ -91,8 +92,20 @@ class Registry(Mapping[str, T], Generic[T]):
             found = self._of_class(name)
         return found
 
+    def face(self) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+        """``__getattr__`` and ``__dir__`` of the package, from which all its classes can then be imported: T5, say."""
+
+        def find(name: str) -> Any:
+            if not name[:1].isupper():  # a module, or one that is missing
+                raise AttributeError(f"module {self.package!r} has no attribute {name!r}")
+            if (found := self.of_class(name)) is None:
+                raise AttributeError(unknown(f"{self.what} class", name, sorted(map(_named, self.values()))))
+            return found
+
+        return find, lambda: sorted({*vars(sys.modules[self.package]), *map(_named, self.values())})
+
     def _of_class(self, name: str) -> T | None:
-        return next((each for each in self._classes.values() if getattr(each, "__name__", None) == name), None)
+        return next((each for each in self._classes.values() if _named(each) == name), None)
 
     def __iter__(self) -> Iterator[str]:
         self._load()
@@ -213,6 +226,10 @@ def unknown(what: str, given: str, known: list[str], also: Sequence[str] = ()) -
 
 def _module(entry: object) -> str:
     return str(getattr(entry, "__module__", "structpe."))
+
+
+def _named(entry: object) -> str:
+    return str(getattr(entry, "__name__", ""))
 
 
 def _described(entry: object) -> str:

@@ -215,9 +215,7 @@ def takes(name: str) -> Iterator[str]:
 
 def taken(name: str, structure: Structure) -> None:
     """Encode a structure for a model, with what is learned from data, such as labels."""
-    from structpe.tasks.config import fitted
-
-    structpe.encode([structure], structpe.build(fitted(name, SMALL, lambda: [structure]), SMALL).encodings)
+    structpe.encode([structure], structpe.build(name, SMALL, fit=[structure]).encodings)
 
 
 def maps(name: str) -> list[str]:

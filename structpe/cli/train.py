@@ -1,4 +1,4 @@
-"""``structpe train``: train a graph-to-text model from a configuration."""
+"""``structpe train``: train a model from a configuration."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ __all__ = ["TrainCommand"]
 
 
 class TrainCommand(Command, name="train"):
-    """Train a graph-to-text model.
+    """Train a model: from structures to texts, or for prediction.
 
-    CONFIG is a YAML file. --KEY VALUE overrides one of its values, with dots between the levels; a VALUE is YAML. After
-    an interruption, the same command resumes.
+    CONFIG is a YAML file. Its key ``task`` says what is trained: graph-to-text, prediction or pretrained-text; it may
+    be left out where the other keys say it. --KEY VALUE overrides a value, with dots between the levels; a VALUE is
+    YAML. After an interruption, the same command resumes.
     """
 
     example = (
@@ -35,8 +36,7 @@ class TrainCommand(Command, name="train"):
         add_reading(parser, "as --data.reader", "option of the reader, as --data.options.KEY VALUE")
 
     def run(self, given: Namespace) -> None:
-        from structpe.tasks.graph_to_text.config import load_config
-        from structpe.tasks.runs import train
+        from structpe.tasks.runs import load_config, train
 
         overrides, of_data = as_overrides(given.overrides), _of_data(given)
         keys = {each.partition("=")[0] for each in overrides}
