@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from structpe.positions import Dims, PositionModel, Positions, Site, build, list_models
     from structpe.positions.batch import encode
     from structpe.positions.citing import cite
+    from structpe.registry import import_code
     from structpe.structure import Structure, path
     from structpe.tasks.runs import load, train
     from structpe.terms import Lookup, Terms
@@ -57,6 +58,7 @@ __all__ = [
     "each_structure",
     "encode",
     "grid",
+    "import_code",
     "levi",
     "list_models",
     "load",
@@ -85,6 +87,7 @@ __getattr__, __dir__ = face(
         "encode": "positions.batch",
         "Encoding": "encodings",
         "grid": "transforms",
+        "import_code": "registry",
         "levi": "transforms",
         "list_models": "positions",
         "load": "tasks.runs",

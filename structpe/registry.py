@@ -4,13 +4,15 @@ Nothing is listed by hand. A new class in a file of ``structpe/positions`` is in
 A look-up imports the module of the class, not the whole package: it searches the sources of the package for the name.
 This is only a hint. Without it, for example without sources, everything is imported, and the name is found as well.
 Other distributions add theirs through entry points: the group is the name of the package, such as
-``structpe.positions``, and the value is a module, which is imported.
+``structpe.positions``, and the value is a module, which is imported. :func:`import_code` imports what is in no
+distribution.
 """
 
 from __future__ import annotations
 
 import difflib
 import importlib
+import os
 import pkgutil
 import re
 import sys
@@ -20,11 +22,14 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
-from structpe.errors import StructPEError
+from structpe.errors import ConfigError, StructPEError, reason_of
 
-__all__ = ["Registered", "Registry", "unknown"]
+__all__ = ["IMPORTS", "Registered", "Registry", "check_imported", "import_code", "unknown"]
 
 T = TypeVar("T")
+
+IMPORTS = "STRUCTPE_IMPORTS"
+"""The environment variable with the modules and files that registries import, joined as in ``PATH``."""
 
 _FEW = 50
 """How many names an error lists."""
@@ -125,6 +130,8 @@ class Registry(Mapping[str, T], Generic[T]):
     def _load(self) -> None:
         if not self._complete:
             self._load_own()
+            for given in _given():
+                import_code(given)
             _import_others(self.package)
             self._complete = True
 
@@ -179,6 +186,65 @@ def _import_all(package: str) -> None:
             _import_all(module.name)
         else:
             importlib.import_module(module.name)
+
+
+def import_code(given: str) -> None:
+    """Import a module or a Python file of one's own, which runs its code: its classes enter the registries.
+
+    Processes that this process starts import it as well, when they look for a name that they do not know; the
+    environment variable ``STRUCTPE_IMPORTS`` tells them. It may also be set by hand.
+
+    Args:
+        given: dotted name of a module, or path of a file that ends in ``.py``, whose folder is then searched for
+            modules too, after all others.
+
+    Raises:
+        ConfigError: there is no such module or file, another module has its name, or it raises an error.
+    """
+    name = given
+    if given.endswith(".py"):
+        file = Path(given).resolve()
+        if not file.is_file():
+            raise ConfigError(f"there is no file {given} to import; check the path")
+        given, name = str(file), file.stem
+        if str(file.parent) not in sys.path:
+            sys.path.append(str(file.parent))
+    try:
+        module = importlib.import_module(name)
+    except StructPEError as error:
+        raise error.at(given) from None
+    except Exception as error:  # it runs any code
+        raise ConfigError(
+            f"{given} cannot be imported ({type(error).__name__}: {reason_of(error)}); correct it"
+        ) from error
+    if given != name and Path(getattr(module, "__file__", None) or "").resolve() != file:
+        raise ConfigError(f"{given} has the name of another module, {name!r}; give the file another name")
+    if given not in _given():
+        os.environ[IMPORTS] = os.pathsep.join([*_given(), given])
+
+
+def _given() -> list[str]:
+    return [each for each in os.environ.get(IMPORTS, "").split(os.pathsep) if each]
+
+
+def check_imported(names: Sequence[str]) -> None:
+    """Check that the code that a run needs is imported. A run does not import it: its folder may be of somebody else.
+
+    Args:
+        names: as of :func:`import_code`, perhaps on another machine.
+
+    Raises:
+        ConfigError: some is not.
+    """
+    for given in _given():  # in a process that another one has started
+        import_code(given)
+    for given in names:
+        name = Path(given).stem if given.endswith(".py") else given
+        if name not in sys.modules:
+            raise ConfigError(
+                f"it needs the code of {given}, which is not imported; if you trust it, give --import {given}, or call "
+                f"structpe.import_code({given!r}) first: either runs it"
+            )
 
 
 def _import_others(group: str) -> None:

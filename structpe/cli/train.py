@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 from structpe.cli._inputs import add_reading, parse_options
-from structpe.cli.base import Command, UsageError, as_overrides
+from structpe.cli.base import Command, UsageError, as_overrides, with_imports
 
 __all__ = ["TrainCommand"]
 
@@ -42,7 +42,8 @@ class TrainCommand(Command, name="train"):
         keys = {each.partition("=")[0] for each in overrides}
         if both := [key for key in (each.partition("=")[0] for each in of_data) if key in keys]:
             raise UsageError(f"{both[0]} is given twice, by --{both[0]} and by an option of reading; give it once")
-        train(load_config(given.config, [*overrides, *of_data]), fresh=given.fresh)
+        config = load_config(given.config, [*overrides, *of_data])
+        train(with_imports(config, given.imports), fresh=given.fresh)
 
 
 def _of_data(given: Namespace) -> list[str]:

@@ -440,7 +440,13 @@ def _outcomes(file: Path, chosen: Reader, options: Mapping[str, Any], executor: 
         made = chain.from_iterable(in_order(_made, groups, executor))
     for number, outcome in made:
         if isinstance(outcome, Item):
+            if not isinstance(outcome.structure, Structure):
+                wrong = f"reader {chosen.name!r} made an item whose structure is {repr(outcome.structure)[:80]}"
+                raise ReadError(f"{wrong}; give Item(structure, texts, id=...)").at(file)
             yield outcome
+        elif not isinstance(outcome, StructPEError):
+            wrong = f"reader {chosen.name!r} yields {type(outcome).__name__}"
+            raise ReadError(f"{wrong}; yield an Item, an attempt to make one, or the error of a bad item").at(file)
         elif number is None:
             yield outcome.at(file)
             return

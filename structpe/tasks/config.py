@@ -12,6 +12,7 @@ from structpe.errors import ConfigError, located
 from structpe.plain import from_yaml, to_yaml
 from structpe.plain.options import Builder
 from structpe.plain.yaml import LONGEST
+from structpe.registry import check_imported, import_code
 
 __all__ = [
     "NO_READER",
@@ -19,6 +20,7 @@ __all__ = [
     "as_list",
     "check_folder",
     "differences",
+    "import_all",
     "load",
     "load_kind",
     "make",
@@ -31,46 +33,63 @@ __all__ = [
 T = TypeVar("T")
 
 
-def load(cls: type[T], path: str | Path | None, overrides: Sequence[str] = ()) -> T:
+def load(
+    cls: type[T],
+    path: str | Path | None,
+    overrides: Sequence[str] = (),
+    imports: Callable[[Sequence[str]], None] = check_imported,
+) -> T:
     """Read a configuration from a YAML file, with overrides.
 
     Args:
         cls: the dataclass.
         path: the file; None for defaults only. Paths in it are relative to the working directory, not to the file.
         overrides: ``key=value``, such as ``training.steps=100``; the value is YAML.
+        imports: called with the code that the configuration names, before anything else is looked at.
 
     Raises:
         ConfigError: the file is missing or not YAML, a key is unknown, or a value has the wrong type.
     """
-    return load_kind(lambda data: cls, path, overrides)
+    return load_kind(lambda data: cls, path, overrides, imports)
 
 
 def load_kind(
     kind: Callable[[Mapping[str, Any]], type[T]],
     source: str | Path | Mapping[str, Any] | None,
     overrides: Sequence[str],
+    imports: Callable[[Sequence[str]], None],
 ) -> T:
     """As :func:`load`, for a dataclass that depends on the keys.
 
     Args:
         kind: chooses the dataclass from the keys and values, which are not yet checked.
         source: a file as in :func:`load`, or plain data.
-        overrides: as in :func:`load`.
+        overrides, imports: as in :func:`load`.
 
     Raises:
         ConfigError: as in :func:`load`.
     """
     path = source if isinstance(source, (str, Path)) else None
     data = _read(Path(source)) if isinstance(source, (str, Path)) else deepcopy(dict(source or {}))
-    with located(path or ""):
+    where = () if path is None else (path,)
+    with located(*where):
         Builder().check_keys(kind(data), data, complete=False)
     for override in overrides:
         _override(data, override)
+    if isinstance(names := data.get("imports"), list):
+        with located(*where):
+            imports([name for name in names if isinstance(name, str)])
     try:
         return make(kind(data), data)
     except ConfigError as error:
         # With overrides, the error may be in one of these; it names the key in any case.
         raise error if path is None or overrides else error.at(path) from None
+
+
+def import_all(names: Sequence[str]) -> None:
+    """Import the code that a configuration of the user names; see :func:`~structpe.registry.import_code`."""
+    for name in names:
+        import_code(name)
 
 
 def make(cls: type[T], data: Mapping[str, Any]) -> T:

@@ -83,6 +83,7 @@ class TextConfig(ABC):
             ``training.validation.metric`` is ``bleu`` or ``chrf``; 0 for all. The loss is always that of all items.
         out: folder of the run.
         name: name of the run in tables.
+        imports: modules or Python files of one's own; see :func:`~structpe.registry.import_code`.
     """
 
     data: DataConfig
@@ -93,6 +94,7 @@ class TextConfig(ABC):
     dev_texts: int = 500
     out: str = "runs/graph-to-text"
     name: str = ""
+    imports: list[str] = field(default_factory=list)
 
     inert: ClassVar[tuple[Inert, ...]] = (
         Inert(

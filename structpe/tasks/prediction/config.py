@@ -134,6 +134,7 @@ class PredictionConfig:
         training: how the model is trained.
         out: folder of the run.
         name: name of the run in tables.
+        imports: modules or Python files of one's own; see :func:`~structpe.registry.import_code`.
     """
 
     task: Literal["prediction"] = field(default="prediction", kw_only=True)
@@ -145,6 +146,7 @@ class PredictionConfig:
     training: PredictionTraining = field(default_factory=PredictionTraining)
     out: str = "runs/prediction"
     name: str = ""
+    imports: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         configurations.check_folder("out", self.out)

@@ -124,6 +124,7 @@ class Run(Registered, ABC, Generic[C, D, L, R]):
     free: ClassVar[tuple[str, ...]] = (
         *(f"training.hardware.{name}" for name in ("accelerator", "workers", "jobs")),
         "training.logs.loggers",
+        "imports",
     )
     extra: ClassVar[str]
     keeps_checkpoints: ClassVar[bool] = False
@@ -466,10 +467,10 @@ def load_config(source: str | Path | Mapping[str, Any] | None, overrides: Sequen
         overrides: such as ``training.steps=100``; the value is YAML.
 
     Raises:
-        ConfigError: the file is missing or not YAML, there is no such task, a key is unknown or missing, or a value has
-            the wrong type.
+        ConfigError: the file is missing or not YAML, there is no such task, code cannot be imported, a key is unknown
+            or missing, or a value has the wrong type.
     """
-    return configurations.load_kind(_config_class, source, overrides)
+    return configurations.load_kind(_config_class, source, overrides, configurations.import_all)
 
 
 def _config_class(data: Mapping[str, Any]) -> type[Any]:
