@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from structpe.errors import StructPEError
     from structpe.formats import as_structure, as_structures, convert, each_structure, read, tree, triples, write
     from structpe.nn import Stack, StackConfig
-    from structpe.pictures import show
+    from structpe.pictures.show import show
     from structpe.positions import Dims, PositionModel, Positions, Site, build, list_models
     from structpe.positions.batch import encode
     from structpe.positions.citing import cite
@@ -97,7 +97,7 @@ __getattr__, __dir__ = face(
         "Positions": "positions",
         "read": "formats",
         "sample": "datasets.samples",
-        "show": "pictures",
+        "show": "pictures.show",
         "Site": "positions",
         "Stack": "nn",
         "StackConfig": "nn",

@@ -207,7 +207,7 @@ def describe(model: PositionModel) -> Any:
     return _described(model, None)
 
 
-def fitted(config: Config, dims: Dims, structures: Callable[[], Sequence[Structure]]) -> Config:
+def fitted(config: Config, dims: Dims, structures: Callable[[], Sequence[Structure]]) -> Any:
     """The plain data of a position model after fitting its encodings to training structures, such as to their labels.
 
     Args:
