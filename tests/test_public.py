@@ -6,6 +6,7 @@ import ast
 import json
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,6 @@ import pytest
 import structpe
 from structpe.positions import MODELS
 
-FILE = Path(structpe.__file__)
-
 
 @pytest.mark.parametrize("name", structpe.__all__)
 def test_every_public_name_is_there(name: str) -> None:
@@ -23,13 +22,16 @@ def test_every_public_name_is_there(name: str) -> None:
     assert name in dir(structpe)
 
 
-def test_the_lists_agree() -> None:
-    tree = ast.parse(FILE.read_text(encoding="utf-8"))
+@pytest.mark.parametrize("name", ["structpe", "structpe.data", "structpe.nn", "structpe.tasks"])
+def test_the_lists_of_a_face_agree_and_its_names_are_there(name: str) -> None:
+    package = import_module(name)
+    tree = ast.parse(Path(str(package.__file__)).read_text(encoding="utf-8"))
     block = next(node for node in tree.body if isinstance(node, ast.If))
     for_types = {alias.name for each in block.body if isinstance(each, ast.ImportFrom) for alias in each.names}
     faces = next(node.value for node in tree.body if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call))
     names = set(ast.literal_eval(faces.args[1]))
-    assert for_types == set(structpe.__all__) == names
+    assert for_types == set(package.__all__) == names <= set(dir(package))
+    assert all(hasattr(package, each) for each in names)
 
 
 def test_a_name_that_is_not_there() -> None:

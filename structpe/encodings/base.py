@@ -33,6 +33,7 @@ from structpe.structure import Structure
 
 __all__ = [
     "ENCODINGS",
+    "FIT",
     "UNREACHABLE",
     "WITHIN",
     "Asked",
@@ -52,6 +53,12 @@ __all__ = [
     "split",
     "within",
 ]
+
+FIT = (
+    "fit it to the training structures first: encoding = encoding.fit(structures), or, with a position model, "
+    "model = structpe.build(name, dims, fit=structures)"
+)
+"""The remedy in errors about an encoding that has learned nothing yet."""
 
 
 def guard(cls: type, kind: type, column: type) -> None:

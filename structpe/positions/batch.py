@@ -18,7 +18,7 @@ from torch import Tensor
 from structpe.encodings.base import Asked, Column, Encoded, Encoding, as_encodings, check_pairs
 from structpe.encodings.columns import distinct, owned, ranges, starts_of
 from structpe.encodings.graphs import computing_on, concatenated_once
-from structpe.errors import EncodingError, PositionError
+from structpe.errors import EncodingError, PositionError, listed
 from structpe.structure import Structure, check_structures, path
 from structpe.terms import Lookup, Pairs, SparsePairs, Toeplitz
 
@@ -82,6 +82,11 @@ class Positions(Mapping[Encoding, Any]):
                 )
             raise PositionError(f"the batch was not encoded by {encoding!r}; it was by: {known}")
         return self._encodings[encoding]
+
+    def __repr__(self) -> str:
+        """Each encoding and what it gave, such as ``Offset(max_distance=128): Lookup (1, 5, 5) of 9 values``."""
+        each = (f"{listed([encoding])}: {_described(values)}" for encoding, values in self.items())
+        return f"Positions({', '.join(each)})"
 
     def _named(self, name: str) -> Encoding:
         found = [encoding for encoding in self._encodings if encoding.name == name]
@@ -149,6 +154,15 @@ class Positions(Mapping[Encoding, Any]):
         present = None if self.present is None else move(self.present)
         encodings = {encoding: each(p) for encoding, p in self._encodings.items()}
         return Positions(encodings, self._rows, present, self.single)
+
+
+def _described(values: Any) -> str:
+    """The form and shape of the values of an encoding."""
+    if isinstance(values, Lookup):
+        return f"Lookup {tuple(values.index.shape)} of {len(values.table)} values"
+    if isinstance(values, SparsePairs):
+        return f"SparsePairs {tuple(values.index.shape)} of {len(values.table)} values"
+    return f"Tensor {tuple(values.shape)}" if isinstance(values, Tensor) else type(values).__name__
 
 
 def _repeated(values: Any, times: int) -> Any:

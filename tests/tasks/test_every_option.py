@@ -27,9 +27,9 @@ from structpe.nn.search import SearchConfig, search
 from structpe.nn.seq2seq import EncoderDecoder, TransformerConfig
 from structpe.parsing.training import Plan
 from structpe.positions import MODELS, Block, Dims, Site
-from structpe.positions.build import build
+from structpe.positions.build import build, fitted
 from structpe.structure import Structure
-from structpe.tasks.config import fitted, make, merged, to_dict
+from structpe.tasks.config import make, merged, to_dict
 from structpe.tasks.graph_to_text.config import (
     DataConfig,
     GraphToTextConfig,

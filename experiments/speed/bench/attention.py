@@ -16,7 +16,6 @@ from structpe.errors import StructPEError
 from structpe.nn.layer import Attention, Context, OwnAttention
 from structpe.positions import MODELS, Dims, PositionModel, Positions, Site, build
 from structpe.positions.batch import encode
-from structpe.tasks.config import fitted
 
 __all__ = ["TABLE"]
 
@@ -54,7 +53,7 @@ def _step(config: str | list[str], graphs: str) -> Callable[[], None]:
     """
     torch.manual_seed(0)
     structures = sample(graphs)
-    position = build(fitted(config, DIMS, lambda: structures), DIMS)
+    position = build(config, DIMS, fit=structures)
     net = Around(position)
     positions = encode(structures, position.encodings).to(torch.device("cpu"), torch.float32)
     x = torch.randn(len(structures), structures[0].unit_count, DIMS.width, requires_grad=True)

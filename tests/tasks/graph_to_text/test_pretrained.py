@@ -21,9 +21,9 @@ from structpe.formats import read
 from structpe.nn.search import SearchConfig
 from structpe.pictures.head_patterns import load as load_for_pictures
 from structpe.pictures.style import PictureError
-from structpe.tasks.graph_to_text.config import InjectConfig, PretrainedTextConfig, load_config
+from structpe.tasks.graph_to_text.config import InjectConfig, PretrainedTextConfig
 from structpe.tasks.graph_to_text.pretrained import PretrainedTextModel
-from structpe.tasks.runs import run_of, train
+from structpe.tasks.runs import load_config, run_of, train
 from structpe.tasks.runs.text import PretrainedTextRun, text_run
 from structpe.tasks.training.lightning_module import TaskModule
 from structpe.tasks.training.result import load_weights, save_weights
