@@ -161,7 +161,7 @@ LONGER = ("app", "evaluate", "explain", "figure", "parse", "predict", "show")
 """Those for which something is trained or drawn; the tests of these commands do so too."""
 
 
-@pytest.mark.usefixtures("place", "quick")
+@pytest.mark.usefixtures("place", "quick", "listed_once")
 @pytest.mark.parametrize("name", only(COMMANDS, *(name for name in COMMANDS if name not in LONGER)))
 def test_the_examples_run(name: str, world: Path, capfd: pytest.CaptureFixture[str]) -> None:
     _needed(name, world)
