@@ -19,7 +19,6 @@ from structpe.nn.layer import Attention, Context, OwnAttention
 from structpe.positions import MODELS, Dims, PositionModel, Positions, Site, build
 from structpe.positions.batch import encode
 from structpe.structure import Structure
-from structpe.tasks.config import fitted
 
 __all__ = ["TABLE"]
 
@@ -61,7 +60,7 @@ def _step(config: str | list[str], structures: Sequence[Structure]) -> Step:
         StructPEError: the model cannot be built, or does not take these graphs.
     """
     torch.manual_seed(0)
-    position = build(fitted(config, DIMS, lambda: structures), DIMS)
+    position = build(config, DIMS, fit=structures)
     net = Around(position)
     positions = encode(structures, position.encodings).to(torch.device("cpu"), torch.float32)
     x = torch.randn(len(structures), structures[0].unit_count, DIMS.width, requires_grad=True)
