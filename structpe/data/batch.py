@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -96,9 +96,8 @@ def _messages(edges: Ids, directed: NDArray[np.bool_]) -> tuple[Ids, Ids, Ids, N
 
 @compiled
 def _sort_messages(
-    edges: Ids, directed: NDArray[np.bool_], starts: Ids, source_starts: Ids, ends: Ids, orders: Ids,
-    reverse: NDArray[np.bool_],
-) -> int:  # fmt: skip
+    edges: Ids, directed: NDArray[np.bool_], starts: Ids, source_starts: Ids, room: Ids, reverse: NDArray[np.bool_]
+) -> int:
     """The same by counting, grouped both ways; the number of messages.
 
     Args:
@@ -106,8 +105,7 @@ def _sort_messages(
         directed: (e,) whether an edge has a direction.
         starts: (N + 1,) zeros, which become those of :class:`CSRAdjacency`.
         source_starts: (N + 1,) the same.
-        ends: (3, 2 e) room for source, target and ``target_by_source``.
-        orders: (3, 2 e) room for the edges, for ``by_source``, and for the messages by source meanwhile.
+        room: (6, 2 e) for source, target, ``target_by_source``, edge, ``by_source``, and messages by source meanwhile.
         reverse: (2 e,) room for whether a message goes against its edge.
     """
     sent = 0
@@ -123,20 +121,20 @@ def _sort_messages(
     for way in range(2):
         for e in range(len(edges)):
             if way == 0 or directed[e] or edges[e, 0] != edges[e, 1]:
-                orders[2, fill[edges[e, way]]] = 2 * e + way
+                room[5, fill[edges[e, way]]] = 2 * e + way
                 fill[edges[e, way]] += 1
     fill[:] = starts[:-1]
     for k in range(sent):
-        e, way = orders[2, k] >> 1, orders[2, k] & 1
+        e, way = room[5, k] >> 1, room[5, k] & 1
         source, target = edges[e, way], edges[e, 1 - way]
         place = fill[target]
         fill[target] += 1
-        ends[0, place], ends[1, place], orders[0, place], reverse[place] = source, target, e, way == 1 and directed[e]
+        room[0, place], room[1, place], room[3, place], reverse[place] = source, target, e, way == 1 and directed[e]
     fill[:] = source_starts[:-1]
     for k in range(sent):
-        place = fill[ends[0, k]]
-        fill[ends[0, k]] += 1
-        orders[1, place], ends[2, place] = k, ends[1, k]
+        place = fill[room[0, k]]
+        fill[room[0, k]] += 1
+        room[4, place], room[2, place] = k, room[1, k]
     return sent
 
 
@@ -189,9 +187,9 @@ class CSRAdjacency:
     @classmethod
     def _counted(cls, graphs: Graphs, directed: NDArray[np.bool_]) -> tuple[CSRAdjacency, Ids, NDArray[np.bool_]]:
         edges, bounds = graphs.edges, np.zeros((2, int(graphs.start[-1]) + 1), dtype=np.int64)
-        (ends, orders), reverse = np.empty((2, 3, 2 * len(edges)), dtype=np.int64), np.empty(2 * len(edges), np.bool_)
-        sent = _sort_messages(edges, directed, *bounds, ends, orders, reverse)
-        source, target, target_by_source, edge, by_source = np.concatenate([ends, orders[:2]])[:, :sent]
+        room, reverse = np.empty((6, 2 * len(edges)), dtype=np.int64), np.empty(2 * len(edges), np.bool_)
+        sent = _sort_messages(edges, directed, *bounds, room, reverse)
+        source, target, target_by_source, edge, by_source, _ = room[:, :sent]
         arrays = (source, target, bounds[0], by_source, bounds[1], target_by_source)
         return cls(*map(torch.from_numpy, arrays)), edge, reverse[:sent]  # type: ignore[arg-type]  # there are six
 
@@ -306,40 +304,31 @@ def cut(sizes: Sequence[int], overhead: int = OVERHEAD) -> list[int]:
         sizes: of the graphs, ascending.
         overhead: fixed cost of a bucket, in cells.
     """
-    each = np.asarray(sizes)
-    last = np.flatnonzero(np.append(each[1:] != each[:-1], True))  # of each size
-    ends = last + 1
-    if _chosen.pays(OF_A_LIST + len(last) ** 2):
-        chosen = _chosen(each[last], ends, overhead)
-    else:
-        chosen = _chosen.plainly(each[last].tolist(), ends.tolist(), overhead)
-    cuts, upto = list[int](), len(last)
-    while upto:
-        cuts.append(int(ends[upto - 1]))
-        upto = int(chosen[upto - 1])
-    return cuts[::-1]
+    if _cheapest.pays(OF_A_LIST + len(sizes)):
+        return _cheapest(np.asarray(sizes), overhead).tolist()
+    return _cheapest.plainly(sizes, overhead).tolist()
 
 
 @compiled
-def _chosen(sizes: Any, ends: Any, overhead: int) -> Any:
-    """For each of the distinct sizes, how many of them come before the last bucket of those up to it, at least cost.
-
-    Args:
-        sizes: ascending.
-        ends: the number of graphs up to each size.
-        overhead: fixed cost of a bucket.
-    """
-    best, chosen = [0.0], [0 for _ in sizes]  # least cost of the graphs of the first i sizes
-    for i in range(len(sizes)):
-        least, cells = math.inf, sizes[i] * sizes[i]
+def _cheapest(sizes: Any, overhead: int) -> Any:
+    """As :func:`cut`."""
+    ends = [i + 1 for i in range(len(sizes)) if i + 1 == len(sizes) or sizes[i + 1] != sizes[i]]  # of each size
+    best, before = [0.0], [0]  # least cost of the graphs of the first i sizes, and where their last bucket begins
+    for i in range(len(ends)):
+        least, chosen, cells = math.inf, 0, sizes[ends[i] - 1] * sizes[ends[i] - 1]
         for first in range(i, -1, -1):
             own = (ends[i] - (ends[first - 1] if first else 0)) * cells + overhead
             if own > least:  # and so is that of longer ones
                 break
             if best[first] + own <= least:
-                least, chosen[i] = best[first] + own, first
+                least, chosen = best[first] + own, first
         best.append(least)
-    return np.array(chosen)
+        before.append(chosen)
+    cuts, upto = [len(sizes)], before[-1]
+    while upto:
+        cuts.append(ends[upto - 1])
+        upto = before[upto]
+    return np.array(cuts[::-1])
 
 
 def padded(sizes: Sequence[int], ends: Sequence[int]) -> int:
@@ -471,7 +460,8 @@ class Batch:
         with concatenated_once():
             encoded = {encoding: encoding.padded(each, widths) for encoding in dict.fromkeys(made)}
             graphs = Graphs.of(each)
-        x, edge_x = ([s.features.get(name) for s in each] for name in ("x", "edge_x"))
+        given = [s.features for s in each]
+        x, edge_x = ([of.get(name) for of in given] if any(given) else [None] for name in ("x", "edge_x"))
         if edge_types is not None or graphs.owner is not None or len({values is None for values in edge_x}) > 1:
             values = ({encoding: column[i] for encoding, column in encoded.items()} for i in range(len(each)))
             examples = [Example.of(s, v, edge_types=edge_types) for s, v in zip(each, values, strict=True)]
@@ -582,10 +572,9 @@ def _laid_out(
 ) -> dict[str, Any]:
     """The fields of a batch that its sizes, ascending, its encoded values and its layouts decide."""
     layout, asked = layouts
-    ends = np.cumsum([b for b, _ in asked.shapes]).tolist()
-    positions = [join({e: values[a:b] for e, values in encoded.items()}) for a, b in pairwise([0, *ends])]
-    if layout.present[0] is not None and len(layout) == 1 and asked is layout:  # with a mask even without padding
-        positions = [positions[0].of(layout.present[0])]
+    ends, positions = [0, *accumulate(b for b, _ in asked.shapes)], list[Positions]()
+    for (first, end), present in zip(pairwise(ends), asked.present, strict=True):
+        positions.append(join({e: values[first:end] for e, values in encoded.items()}, present))
     return {
         "graph": torch.from_numpy(np.repeat(np.arange(len(sizes)), sizes)),
         "sizes": torch.from_numpy(sizes),
