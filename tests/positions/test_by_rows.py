@@ -47,10 +47,10 @@ def tree(size: int, seed: int) -> Structure:
 def results(name: str, sizes: list[int], dtype: torch.dtype, dropped: float, cast: bool) -> dict[str, Tensor]:
     """The output of a stack, and all gradients."""
     torch.manual_seed(0)
-    heads = 1 if name == "disan-block" else 2  # it has none
-    model = structpe.build(name, structpe.Dims(8, heads, 2))
+    model = structpe.build(name, structpe.Dims(8, 2, 2))
     own = AttentionConfig(dropout=dropped)
-    made = StackConfig(width=8, layers=2, heads=heads, attention=own, message_passing=None, feedforward=8)
+    heads: dict[str, Any] = {} if name == "disan-block" else {"heads": 2}  # it has none
+    made = StackConfig(width=8, layers=2, **heads, attention=own, message_passing=None, feedforward=8)
     stack = Stack(made, model).to(dtype)
     for parameter in stack.parameters():  # away from what is the same everywhere at first
         parameter.data += 0.1 * torch.randn_like(parameter)
