@@ -25,7 +25,7 @@ from threadpoolctl import ThreadpoolController
 
 from structpe.encodings import device
 from structpe.encodings.base import Encoding, check_matrices
-from structpe.encodings.columns import starts_of
+from structpe.encodings.columns import ranges, starts_of
 from structpe.encodings.graphs import Graphs, chosen_device
 from structpe.structure import Ids, Structure
 
@@ -41,6 +41,7 @@ __all__ = [
     "lowest_dense",
     "lowest_sparse",
     "sparse_laplacian",
+    "with_signs",
 ]
 
 
@@ -306,29 +307,51 @@ def _missing(matrix: csr_array, elimination: Elimination, values: Floats, residu
 
 
 def canonical_signs(vectors: Floats, rank: Ids) -> Floats:
-    """(b, c, m) eigenvectors with a sign that depends on their entries, not on the solver.
+    """(b, c, m) eigenvectors with the signs of :func:`with_signs`, for graphs of one size and ranks (b, c)."""
+    b, c, m = vectors.shape
+    return with_signs(vectors.reshape(b * c, m), rank.reshape(-1), np.arange(b) * c).reshape(b, c, m)
+
+
+def with_signs(vectors: Floats, rank: Ids, start: Ids) -> Floats:
+    """(T, m) eigenvectors with signs that depend on their entries, not on the solver.
 
     The entries of v and those of -v are sorted in descending order. At the first difference, the vector with the
     larger entry is chosen: so the entry of largest magnitude is positive, and the next ones break ties. If v and -v
     have the same entries (an automorphism may exchange them, and then only labels could distinguish them), the first
-    node by ``rank`` (b, c) with a nonzero entry is positive.
+    node by rank with a nonzero entry is positive.
+
+    Args:
+        vectors: of all graphs, one after the other.
+        rank: (T,) of the nodes; different within a graph.
+        start: (g,) the first node of each graph.
     """
-    sign = vectors.max(axis=1) + vectors.min(axis=1)  # of most, the largest entry and that of -v tell already
+    if not len(start):
+        return vectors
+    sizes = np.diff(start, append=len(vectors))
+    sign = np.maximum.reduceat(vectors, start) + np.minimum.reduceat(vectors, start)  # that tells of most
     graph, column = np.nonzero(np.abs(sign) <= _SAME)
     if len(graph):
-        sign[graph, column] = _tied_signs(vectors[graph, :, column], rank[graph])
-    return vectors * np.where(sign < 0, -1.0, 1.0)[:, None]
+        rows = ranges(start[graph], sizes[graph])
+        tied = vectors[rows, np.repeat(column, sizes[graph])]
+        sign[graph, column] = _tied_signs(tied, rank[rows], starts_of(sizes[graph]))
+    return vectors * np.where(sign < 0, -1.0, 1.0).repeat(sizes, axis=0)
 
 
-def _tied_signs(vectors: Floats, rank: Ids) -> Floats:
-    """The same of (t, c) vectors whose first entries in that order are equal: negative for those to be turned."""
-    ascending = np.sort(vectors, axis=1)
-    difference = ascending[:, ::-1] + ascending  # descending entries of v minus those of -v
+def _tied_signs(entries: Floats, rank: Ids, start: Ids) -> Floats:
+    """A number with the sign of each of some vectors, one after the other, from ``start`` (t + 1,) on."""
+    which, first = np.repeat(np.arange(len(start) - 1), np.diff(start)), start[:-1]
+    ascending = entries[np.lexsort((entries, which))]
+    place = np.arange(len(entries))
+    difference = ascending + ascending[(first + start[1:] - 1)[which] - place]  # entries of v minus those of -v
     telling = np.abs(difference) > _SAME
-    some, first = np.arange(len(vectors)), telling.argmax(axis=1)
-    place = np.where(np.abs(vectors) > _SAME, rank, np.iinfo(np.int64).max).argmin(axis=1)
-    result: Floats = np.where(telling[some, first], difference[some, first], vectors[some, place])
-    return result
+    most = np.iinfo(np.int64).max
+    told = np.minimum.reduceat(np.where(telling, place, most), first)
+    nonzero = np.where(np.abs(entries) > _SAME, rank, most)
+    leading = np.flatnonzero(nonzero == np.minimum.reduceat(nonzero, first)[which])
+    result = np.zeros(len(first))
+    result[which[leading]] = entries[leading]
+    found: Floats = np.where(told < most, difference[np.minimum(told, len(entries) - 1)], result)
+    return found
 
 
 def _dominant(operator: Operator, count: int, basis: int, tolerance: float, attempt: int) -> Floats | None:
@@ -447,20 +470,24 @@ class _Group:
 
     Attributes:
         nodes: (b, c) their nodes, ascending; with two sides, those of the first side before those of the other.
+        degree: (b, c) the same.
         first: number of nodes of the first side; 0 without sides.
-        cells: places of the edges in flat (b, c, c) matrices, or with sides (b, first, c - first); ascending.
+        cells: (e,) places of the edges in flat (b, c, c) matrices, or with sides (b, first, c - first); ascending.
+        weights: (e,) entries of D^-1/2 A D^-1/2, or of A.
     """
 
     nodes: Ids
+    degree: Ids
     first: int
     cells: Ids
+    weights: Floats
 
-    def linked(self) -> NDArray[np.bool_]:
-        """(b, c, c), or with sides (b, first, c - first), whether an edge joins two nodes."""
+    def adjacency(self) -> Floats:
+        """(b, c, c) weights, or with sides (b, first, c - first)."""
         count, size = self.nodes.shape
-        result = np.zeros((count, self.first or size, size - self.first), dtype=np.bool_)
-        result.reshape(-1)[self.cells] = True
-        return result if self.first else result | result.swapaxes(1, 2)
+        result = np.zeros((count, self.first or size, size - self.first))
+        result.reshape(-1)[self.cells] = self.weights
+        return result if self.first else np.maximum(result, result.swapaxes(1, 2))
 
     def edges(self) -> list[Ids]:
         """(e, 2) edges of each part, without sides."""
@@ -469,38 +496,45 @@ class _Group:
         return [np.stack(np.divmod(mine % size**2, size), axis=1) for mine in np.split(self.cells, ends)]
 
 
-def _groups(graphs: Graphs, connected: bool, count: int, halved: bool) -> Iterator[_Group]:
-    """Groups of connected parts, or of whole structures; with ``halved`` some have sides of ``count`` nodes or more."""
+def _groups(graphs: Graphs, connected: bool, count: int, normalised: bool) -> Iterator[_Group]:
+    """Groups of connected parts, or of whole structures; for D^-1/2 A D^-1/2 some have sides of ``count`` or more."""
+    nodes, start, first = _ordered(graphs, connected, count, normalised)
+    sizes, place = np.diff(start), np.empty_like(nodes)
+    place[nodes] = np.arange(len(nodes))
+    part = np.repeat(np.arange(len(sizes)), sizes)[place]
+    ends, which = place[graphs.edges.T], part[graphs.edges[:, 0]]
+    source, target = np.minimum(*ends), np.maximum(*ends)
+    width, begin = sizes - first, starts_of(np.where(first > 0, first, sizes) * (sizes - first))
+    cells = begin[which] + (source - start[which]) * width[which] + target - (start[:-1] + first)[which]
+    cells, edges = np.unique(cells, return_index=True)  # parallel edges count once
+    source, target = source[edges], target[edges]
+    degree = np.bincount(np.concatenate([source, target[source != target]]), minlength=len(nodes))
+    scale = np.maximum(degree, 1) ** -0.5
+    weights = scale[source] * scale[target] if normalised else np.ones(len(cells))
+    borders = np.flatnonzero(np.diff(sizes, prepend=-1, append=-1) | np.diff(first, prepend=-1, append=-1)).tolist()
+    for low, high in pairwise(borders):
+        most = max(1, _CELLS // int(sizes[low]) ** 2)
+        for a in range(low, high, most):
+            b = min(a + most, high)
+            inside = slice(*np.searchsorted(cells, begin[[a, b]]).tolist())
+            of_nodes = (each[start[a] : start[b]].reshape(b - a, -1) for each in (nodes, degree))
+            yield _Group(*of_nodes, int(first[a]), cells[inside] - begin[a], weights[inside])
+
+
+def _ordered(graphs: Graphs, connected: bool, count: int, normalised: bool) -> tuple[Ids, Ids, Ids]:
+    """(T,) nodes in the order of groups and sides, (p + 1,) where each part begins, and (p,) its ``_Group.first``."""
     part, side = _sides(graphs)
     part = part if connected else graphs.graph
     sizes = np.bincount(part)
     other = np.bincount(part[side > 0], minlength=len(sizes))
     first = np.minimum(other, sizes - other)
-    first[(first < count) | _is_large(sizes, count) | (not halved)] = 0
+    first[(first < count) | _is_large(sizes, count) | (not normalised)] = 0
     first[part[side < 0]] = 0
     after = ((side > 0) != (2 * other < sizes)[part]) & (first > 0)[part]
-    kinds = sizes * (len(part) + 1) + first
-    order = np.argsort(kinds, kind="stable")
+    order = np.argsort(sizes * (len(part) + 1) + first, kind="stable")
     rank = np.empty_like(order)
     rank[order] = np.arange(len(order))
-    nodes = np.argsort(2 * rank[part] + after, kind="stable")
-    sizes, first, kinds = sizes[order], first[order], kinds[order]
-    start, width = starts_of(sizes), sizes - first
-    cell_start = starts_of(np.where(first > 0, first, sizes) * width)
-    place = np.empty_like(nodes)
-    place[nodes] = np.arange(len(nodes)) - np.repeat(start[:-1], sizes)
-    source, target = place[graphs.edges.T]
-    mine = rank[part[graphs.edges[:, 0]]]
-    cells = cell_start[mine] + np.minimum(source, target) * width[mine] + np.maximum(source, target) - first[mine]
-    cells.sort()
-    borders = np.flatnonzero(np.diff(kinds, prepend=-1, append=-1)).tolist()
-    for begin, end in pairwise(borders):
-        most = max(1, _CELLS // int(sizes[begin]) ** 2)
-        for a in range(begin, end, most):
-            b = min(a + most, end)
-            low, high = np.searchsorted(cells, cell_start[[a, b]])
-            members = nodes[start[a] : start[b]].reshape(b - a, -1)
-            yield _Group(members, int(first[a]), cells[low:high] - cell_start[a])
+    return np.argsort(2 * rank[part] + after, kind="stable"), starts_of(sizes[order]), first[order]
 
 
 def _sides(graphs: Graphs) -> tuple[Ids, Ids]:
@@ -544,28 +578,28 @@ def _searched_sides(nodes: int, edges: list[list[int]]) -> tuple[Ids, Ids]:
 
 def _decomposed(group: _Group, count: int, normalised: bool) -> tuple[Floats, Floats]:
     """(b, m) lowest eigenvalues and (b, c, m) eigenvectors of a group by full decompositions."""
-    linked = group.linked()
+    steps = group.adjacency()
+    one = np.eye(group.nodes.shape[1])
     if not group.first:
-        return lowest_dense(laplacians(linked, normalised), count)
-    values, vectors = _by_sides(linked, count)
+        return lowest_dense((one if normalised else one * group.degree[:, None]) - steps, count)
+    values, vectors = _by_sides(steps, count)
     if (again := values[:, -1] > 1 - _REGULAR).any():
-        size = vectors.shape[1]
-        whole = np.zeros((int(again.sum()), size, size), dtype=np.bool_)
-        whole[:, : group.first, group.first :] = linked[again]
-        values[again], vectors[again] = lowest_dense(laplacians(whole | whole.swapaxes(1, 2)), count)
+        whole = np.tile(one, (int(again.sum()), 1, 1))
+        whole[:, : group.first, group.first :] = -steps[again]
+        whole[:, group.first :, : group.first] = -steps[again].swapaxes(1, 2)
+        values[again], vectors[again] = lowest_dense(whole, count)
     return values, vectors
 
 
-def _by_sides(linked: NDArray[np.bool_], count: int) -> tuple[Floats, Floats]:
-    """The same of (b, p, q) edges between two sides, p <= q, from matrices of p x p.
+def _by_sides(steps: Floats, count: int) -> tuple[Floats, Floats]:
+    """The same of the steps (b, p, q) from one side to the other, p <= q, by matrices of p x p.
 
-    Where S = D^-1/2 A D^-1/2 joins two sides only, S = [[0, B], [B^T, 0]]: its eigenvalues are s and -s of the singular
-    values of B, and its eigenvectors (u, v) / sqrt(2) with B B^T u = s^2 u, v = B^T u / s.
+    If the edges of a graph join two sides only, S = D^-1/2 A D^-1/2 is [[0, B], [B^T, 0]]. Its eigenvalues are s and -s
+    of the singular values of B, its eigenvectors (u, v) / sqrt(2) and (u, -v) / sqrt(2) with B B^T u = s^2 u and
+    v = B^T u / s.
     """
-    scale, other = (np.maximum(linked.sum(axis=axis), 1) ** -0.5 for axis in (2, 1))
-    step = scale[:, :, None] * linked * other[:, None]
-    back = step.swapaxes(1, 2)
-    squares, vectors = lowest_dense(-(step @ back), count)
+    back = steps.swapaxes(1, 2)
+    squares, vectors = lowest_dense(-(steps @ back), count)
     singular = np.sqrt(np.maximum(-squares, _LEAST))
     whole: Floats = np.concatenate([vectors, back @ (vectors / singular[:, None])], axis=1) * math.sqrt(0.5)
     return 1 - singular, whole
