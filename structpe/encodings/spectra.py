@@ -25,7 +25,7 @@ from threadpoolctl import ThreadpoolController
 
 from structpe.encodings import device
 from structpe.encodings.base import Encoding, check_matrices
-from structpe.encodings.columns import ranges, starts_of
+from structpe.encodings.columns import starts_of
 from structpe.encodings.graphs import Graphs, chosen_device
 from structpe.structure import Ids, Structure
 
@@ -330,28 +330,26 @@ def with_signs(vectors: Floats, rank: Ids, start: Ids) -> Floats:
     sizes = np.diff(start, append=len(vectors))
     sign = np.maximum.reduceat(vectors, start) + np.minimum.reduceat(vectors, start)  # that tells of most
     graph, column = np.nonzero(np.abs(sign) <= _SAME)
-    if len(graph):
-        rows = ranges(start[graph], sizes[graph])
-        tied = vectors[rows, np.repeat(column, sizes[graph])]
-        sign[graph, column] = _tied_signs(tied, rank[rows], starts_of(sizes[graph]))
+    widths = 1 << np.ceil(np.log2(sizes[graph])).astype(np.int64)
+    for width in np.unique(widths).tolist():  # zeros are added to v and -v alike
+        some = np.flatnonzero(widths == width)
+        mine, place = graph[some], np.arange(width)
+        there = place < sizes[mine, None]
+        rows = np.where(there, start[mine, None] + place, 0)
+        entries = np.where(there, vectors[rows, column[some, None]], 0.0)
+        sign[mine, column[some]] = _tied_signs(entries, rank[rows])
     return vectors * np.where(sign < 0, -1.0, 1.0).repeat(sizes, axis=0)
 
 
-def _tied_signs(entries: Floats, rank: Ids, start: Ids) -> Floats:
-    """A number with the sign of each of some vectors, one after the other, from ``start`` (t + 1,) on."""
-    which, first = np.repeat(np.arange(len(start) - 1), np.diff(start)), start[:-1]
-    ascending = entries[np.lexsort((entries, which))]
-    place = np.arange(len(entries))
-    difference = ascending + ascending[(first + start[1:] - 1)[which] - place]  # entries of v minus those of -v
+def _tied_signs(vectors: Floats, rank: Ids) -> Floats:
+    """(t,) numbers with the signs of (t, c) vectors, by the rank (t, c) of nonzero entries if no other rule decides."""
+    ascending = np.sort(vectors, axis=1)
+    difference = ascending + ascending[:, ::-1]  # entries of v minus those of -v
     telling = np.abs(difference) > _SAME
-    most = np.iinfo(np.int64).max
-    told = np.minimum.reduceat(np.where(telling, place, most), first)
-    nonzero = np.where(np.abs(entries) > _SAME, rank, most)
-    leading = np.flatnonzero(nonzero == np.minimum.reduceat(nonzero, first)[which])
-    result = np.zeros(len(first))
-    result[which[leading]] = entries[leading]
-    found: Floats = np.where(told < most, difference[np.minimum(told, len(entries) - 1)], result)
-    return found
+    some, first = np.arange(len(vectors)), telling.argmax(axis=1)
+    place = np.where(np.abs(vectors) > _SAME, rank, np.iinfo(np.int64).max).argmin(axis=1)
+    result: Floats = np.where(telling[some, first], difference[some, first], vectors[some, place])
+    return result
 
 
 def _dominant(operator: Operator, count: int, basis: int, tolerance: float, attempt: int) -> Floats | None:
