@@ -16,8 +16,8 @@ from structpe.nn.search import SearchConfig
 from structpe.nn.seq2seq import EncoderDecoder
 from structpe.positions import build
 from structpe.tasks.config import differences
-from structpe.tasks.graph_to_text.config import load_config
 from structpe.tasks.prediction.study import load_study
+from structpe.tasks.runs import load_config
 from structpe.tasks.runs.text import _shapes
 from structpe.tasks.training.optimiser import check_optimiser
 from tests.experiments.script import script

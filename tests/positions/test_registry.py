@@ -107,10 +107,11 @@ def _adds(x: Tensor, change: Callable[[Tensor], Tensor]) -> bool:
     The units themselves may be multiplied by a constant. Beside means that some channels lose what was in them.
     """
     step = 1e-3 * noise(*x.shape, seed=1)
-    by_channel = ((change(x + step) - change(x)) * step).flatten(0, -2).sum(0) / (step * step).flatten(0, -2).sum(0)
+    before, after = change(x), change(x + step)
+    by_channel = ((after - before) * step).flatten(0, -2).sum(0) / (step * step).flatten(0, -2).sum(0)
     factor = torch.where(by_channel.abs() < 1e-9, 0, by_channel[by_channel.abs().argmax()])
-    added = change(x) - factor * x
-    same = torch.allclose(change(x + step) - factor * (x + step), added, rtol=0, atol=1e-9)
+    added = before - factor * x
+    same = torch.allclose(after - factor * (x + step), added, rtol=0, atol=1e-9)
     return same and not torch.allclose(added, torch.zeros_like(added), rtol=0, atol=1e-9) and bool(factor.any())
 
 
@@ -255,10 +256,10 @@ def _two(q: Tensor, k: Tensor, terms: Terms, query: int, pair: tuple[int, int]) 
     """What a query gets from one key of a pair, with itself and without: either of them. All keys are equal."""
     places = torch.arange(k.shape[2])
     v = (places == query)[:, None].expand(1, k.shape[1], len(places), 4).double()
-    far = [(places == key)[None, None, None] for key in pair]
-    masks = [(key, key | (places == query)) for key in far]
-    rows = [[attend(q, k, v, terms + Terms(mask=(mask,)))[0, :, query] for mask in both] for both in masks]
-    return torch.stack([torch.cat(row) for row in rows])
+    masks = [(places == key) | (places == itself) for key in pair for itself in (key, query)]
+    mask = torch.stack(masks)[:, None, None]
+    rows = attend(*(x.expand(4, -1, -1, -1) for x in (q, k, v)), terms + Terms(mask=(mask,)))[:, :, query]
+    return rows.unflatten(0, (2, 2)).flatten(1, 2)
 
 
 def _apart(rows: Tensor) -> bool:
@@ -279,10 +280,10 @@ def test_every_kernel_means_what_dense_means(name: str) -> None:
 
 
 def _values_and_gradients(name: str, kernel: str) -> list[Tensor | None]:
-    model, x = made(name), noise(3, 10, 8).requires_grad_()
+    model, x = kept(name), noise(3, 10, 8).requires_grad_()
     out = Around(model, kernel)(of_trees(name), x, present(TREES))
-    (out * noise(3, 10, 8, seed=1) * present(TREES)[:, 0, 0, :, None]).sum().backward()
-    return [out, x.grad, *(p.grad for p in model.parameters())]
+    whole = (out * noise(3, 10, 8, seed=1) * present(TREES)[:, 0, 0, :, None]).sum()
+    return [out, *torch.autograd.grad(whole, [x, *model.parameters()], allow_unused=True)]
 
 
 def test_a_kernel_that_cannot_names_what_it_lacks_and_those_that_can() -> None:
@@ -298,9 +299,17 @@ def test_a_kernel_that_cannot_names_what_it_lacks_and_those_that_can() -> None:
             assert str(caught.value).split("these can: ")[1].removesuffix(" (or 'auto')").split(", ") == able(fields)
 
 
-@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("name", few(LEARNABLE))
+def test_a_gradient_reaches_every_parameter_in_evaluation(name: str) -> None:
+    _reaches_every_parameter(name, training=False)
+
+
 @pytest.mark.parametrize("name", LEARNABLE)
-def test_a_gradient_reaches_every_parameter(name: str, training: bool) -> None:
+def test_a_gradient_reaches_every_parameter(name: str) -> None:
+    _reaches_every_parameter(name, training=True)
+
+
+def _reaches_every_parameter(name: str, training: bool) -> None:
     model = made(name).train(training)
     # One tree with a virtual node, for parameters that only it uses.
     structures = [*TREES[:2], with_virtual_node(TREES[2])] if Feature("virtual", 0) in model.encodings else TREES
