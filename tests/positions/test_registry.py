@@ -49,7 +49,7 @@ from tests.positions.cases import (
 )
 from tests.positions.cases import TWO_LAYERS as DIMS
 from tests.positions.cases import of_two_layers as made
-from tests.representatives import few
+from tests.representatives import few, fewer
 from tests.strategies import relabelled
 
 pytestmark = pytest.mark.usefixtures("coarse_paths")
@@ -302,7 +302,7 @@ def test_a_kernel_that_cannot_names_what_it_lacks_and_those_that_can() -> None:
             assert str(caught.value).split("these can: ")[1].removesuffix(" (or 'auto')").split(", ") == able(fields)
 
 
-@pytest.mark.parametrize("name", few(LEARNABLE))
+@pytest.mark.parametrize("name", fewer(LEARNABLE))
 def test_a_gradient_reaches_every_parameter_in_evaluation(name: str) -> None:
     _reaches_every_parameter(name, training=False)
 
@@ -339,7 +339,7 @@ def test_under_a_causal_mask_what_follows_changes_nothing(name: str) -> None:
     torch.testing.assert_close(shorter, full[:, :6], rtol=0, atol=1e-9)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", few(NAMES))
 @torch.no_grad()
 def test_saved_and_loaded_it_is_the_same(name: str, tmp_path: Path) -> None:
     model, x = kept(name), noise(3, 10, 8)
