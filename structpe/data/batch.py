@@ -389,8 +389,8 @@ class Batch:
         Raises:
             EncodingError, PositionError: as of :func:`structpe.encode`.
         """
-        made = checked(structures, encodings, "Batch.of")
-        order = sorted(range(len(structures)), key=lambda i: structures[i].unit_count)
+        made, counts = checked(structures, encodings, "Batch.of")
+        order = sorted(range(len(counts)), key=counts.__getitem__)
         each = [structures[i] for i in order]
         with concatenated_once():
             encoded = {encoding: encoding.many(each) for encoding in dict.fromkeys(made)}

@@ -9,21 +9,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 from scipy.sparse import csr_array, diags_array, eye_array
-from scipy.sparse.csgraph import reverse_cuthill_mckee
+from scipy.sparse.csgraph import connected_components, reverse_cuthill_mckee
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, SuperLU, eigsh, splu
 from threadpoolctl import ThreadpoolController
 
 from structpe.encodings import device
 from structpe.encodings.base import Encoding, check_matrices
-from structpe.encodings.graphs import Graphs, adjacency_matrices, chosen_device
+from structpe.encodings.columns import starts_of
+from structpe.encodings.graphs import Graphs, chosen_device
 from structpe.structure import Ids, Structure
 
 __all__ = [
@@ -155,6 +158,7 @@ _TOLERANCE = 3e-6
 _TOLERANCE_INVERSE = 1e-10  # eigenvalues of long paths differ by as little, and the inverse finds them in few steps
 _ROUGH = 1e-3  # of the search for eigenvectors that are missing, where it shows that the largest left is too small
 _RESTARTS = 100
+_ALONE = 32  # number of nodes up to which BLAS takes one thread anyhow
 _SOME = 64  # number of nodes from which on a few eigenvectors are found faster than all
 _MOST_ENTRIES = 1 << 28  # of a decomposition: 2 GiB
 _MARGINS = (1e-11, 1e-9, 1e-7, 1e-5)
@@ -216,7 +220,7 @@ def lowest_dense(matrices: NDArray[Any], count: int) -> tuple[Floats, NDArray[An
     size = matrices.shape[-1]
     if chosen_device():
         return device.lowest(matrices, count)
-    with _blas().limit(limits=1, user_api="blas"):
+    with _blas().limit(limits=1, user_api="blas") if size > _ALONE else nullcontext():
         if size < _SOME or count > size // 4 or np.iscomplexobj(matrices):
             values, vectors = np.linalg.eigh(matrices)
             return values[..., :count], vectors[..., :count]
@@ -309,13 +313,22 @@ def canonical_signs(vectors: Floats, rank: Ids) -> Floats:
     have the same entries (an automorphism may exchange them, and then only labels could distinguish them), the first
     node by ``rank`` (b, c) with a nonzero entry is positive.
     """
+    sign = vectors.max(axis=1) + vectors.min(axis=1)  # of most, the largest entry and that of -v tell already
+    graph, column = np.nonzero(np.abs(sign) <= _SAME)
+    if len(graph):
+        sign[graph, column] = _tied_signs(vectors[graph, :, column], rank[graph])
+    return vectors * np.where(sign < 0, -1.0, 1.0)[:, None]
+
+
+def _tied_signs(vectors: Floats, rank: Ids) -> Floats:
+    """The same of (t, c) vectors whose first entries in that order are equal: negative for those to be turned."""
     ascending = np.sort(vectors, axis=1)
     difference = ascending[:, ::-1] + ascending  # descending entries of v minus those of -v
     telling = np.abs(difference) > _SAME
-    first = np.take_along_axis(difference, telling.argmax(axis=1)[:, None], axis=1)[:, 0]
-    place = np.where(np.abs(vectors) > _SAME, rank[:, :, None], np.iinfo(np.int64).max).argmin(axis=1)
-    leading = np.take_along_axis(vectors, place[:, None], axis=1)[:, 0]
-    return vectors * np.where(np.where(telling.any(axis=1), first, leading) < 0, -1.0, 1.0)[:, None]
+    some, first = np.arange(len(vectors)), telling.argmax(axis=1)
+    place = np.where(np.abs(vectors) > _SAME, rank, np.iinfo(np.int64).max).argmin(axis=1)
+    result: Floats = np.where(telling[some, first], difference[some, first], vectors[some, place])
+    return result
 
 
 def _dominant(operator: Operator, count: int, basis: int, tolerance: float, attempt: int) -> Floats | None:
@@ -379,6 +392,10 @@ def _without(operator: Operator, values: Floats, vectors: Floats) -> LinearOpera
 
 
 _DENSE = 500  # number of nodes above which Lanczos iterations are faster than a full decomposition
+_REGULAR = 0.1  # above, both vectors of a singular value are exact to a few roundings
+_LEAST = 1e-12  # instead of smaller squares, which rounding may make negative
+_SEARCHED = 256  # up to so many nodes, lists are searched in less time than a sparse matrix is made
+_CELLS = 1 << 22  # of the matrices of a group
 
 
 def eigenpairs(
@@ -390,7 +407,7 @@ def eigenpairs(
     components: bool,
     normalised: bool = True,
 ) -> Iterator[tuple[Ids, Floats, Floats]]:
-    """The ``count`` lowest eigenpairs (all, if there are fewer) of parts of the same size, one size at a time.
+    """The ``count`` lowest eigenpairs (all, if there are fewer) of parts of the same size, some at a time.
 
     Args:
         encoding: the encoding, for errors.
@@ -407,17 +424,151 @@ def eigenpairs(
     Raises:
         EncodingError: the iterations for a large graph do not converge, or would take too long by an estimate.
     """
-    for nodes, edges in graphs.parts(components):
-        size = nodes.shape[1]
-        if size <= _DENSE or count >= size // 4:
+    for group in _groups(graphs, components, count, normalised):
+        size = group.nodes.shape[1]
+        if not _is_large(size, count):
             check_matrices(encoding, size)
-            yield nodes, *lowest_dense(laplacians(adjacency_matrices(edges, *nodes.shape), normalised), count)
+            yield group.nodes, *_decomposed(group, count, normalised)
             continue
-        found = []
-        for row, which in enumerate(graphs.graph[nodes[:, 0]].tolist()):
-            matrix = sparse_laplacian(edges[edges[:, 0] == row, 1:], size, normalised)
-            found.append(_large(encoding, structures[which], matrix, count, minutes))
-        yield nodes, np.stack([values for values, _ in found]), np.stack([vectors for _, vectors in found])
+        for nodes, edges in zip(group.nodes, group.edges(), strict=True):
+            structure = structures[int(graphs.graph[nodes[0]])]
+            matrix = sparse_laplacian(edges, size, normalised)
+            values, vectors = _large(encoding, structure, matrix, count, minutes)
+            yield nodes[None], values[None], vectors[None]
+
+
+def _is_large(sizes: Any, count: int) -> Any:
+    return (sizes > _DENSE) & (count < sizes // 4)
+
+
+@dataclass(frozen=True, eq=False)
+class _Group:
+    """Parts of one size.
+
+    Attributes:
+        nodes: (b, c) their nodes, ascending; with two sides, those of the first side before those of the other.
+        first: number of nodes of the first side; 0 without sides.
+        cells: places of the edges in flat (b, c, c) matrices, or with sides (b, first, c - first); ascending.
+    """
+
+    nodes: Ids
+    first: int
+    cells: Ids
+
+    def linked(self) -> NDArray[np.bool_]:
+        """(b, c, c), or with sides (b, first, c - first), whether an edge joins two nodes."""
+        count, size = self.nodes.shape
+        result = np.zeros((count, self.first or size, size - self.first), dtype=np.bool_)
+        result.reshape(-1)[self.cells] = True
+        return result if self.first else result | result.swapaxes(1, 2)
+
+    def edges(self) -> list[Ids]:
+        """(e, 2) edges of each part, without sides."""
+        count, size = self.nodes.shape
+        ends = np.searchsorted(self.cells, np.arange(1, count) * size**2)
+        return [np.stack(np.divmod(mine % size**2, size), axis=1) for mine in np.split(self.cells, ends)]
+
+
+def _groups(graphs: Graphs, connected: bool, count: int, halved: bool) -> Iterator[_Group]:
+    """Groups of connected parts, or of whole structures; with ``halved`` some have sides of ``count`` nodes or more."""
+    part, side = _sides(graphs)
+    part = part if connected else graphs.graph
+    sizes = np.bincount(part)
+    other = np.bincount(part[side > 0], minlength=len(sizes))
+    first = np.minimum(other, sizes - other)
+    first[(first < count) | _is_large(sizes, count) | (not halved)] = 0
+    first[part[side < 0]] = 0
+    after = ((side > 0) != (2 * other < sizes)[part]) & (first > 0)[part]
+    kinds = sizes * (len(part) + 1) + first
+    order = np.argsort(kinds, kind="stable")
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    nodes = np.argsort(2 * rank[part] + after, kind="stable")
+    sizes, first, kinds = sizes[order], first[order], kinds[order]
+    start, width = starts_of(sizes), sizes - first
+    cell_start = starts_of(np.where(first > 0, first, sizes) * width)
+    place = np.empty_like(nodes)
+    place[nodes] = np.arange(len(nodes)) - np.repeat(start[:-1], sizes)
+    source, target = place[graphs.edges.T]
+    mine = rank[part[graphs.edges[:, 0]]]
+    cells = cell_start[mine] + np.minimum(source, target) * width[mine] + np.maximum(source, target) - first[mine]
+    cells.sort()
+    borders = np.flatnonzero(np.diff(kinds, prepend=-1, append=-1)).tolist()
+    for begin, end in pairwise(borders):
+        most = max(1, _CELLS // int(sizes[begin]) ** 2)
+        for a in range(begin, end, most):
+            b = min(a + most, end)
+            low, high = np.searchsorted(cells, cell_start[[a, b]])
+            members = nodes[start[a] : start[b]].reshape(b - a, -1)
+            yield _Group(members, int(first[a]), cells[low:high] - cell_start[a])
+
+
+def _sides(graphs: Graphs) -> tuple[Ids, Ids]:
+    """(T,) the connected part of each node, and its side: each edge joins sides 0 and 1, or all are -1.
+
+    The sides are the parts of a graph with two copies of each node, whose edges lead from one copy to the other: copies
+    are connected by a cycle of odd length.
+    """
+    nodes = int(graphs.start[-1])
+    if nodes <= _SEARCHED:
+        return _searched_sides(nodes, graphs.edges.tolist())
+    ends = np.concatenate([graphs.edges, graphs.edges[:, ::-1]]).T + np.array([[0], [nodes]])
+    cover = csr_array((np.ones(ends.shape[1], dtype=np.int8), (ends[0], ends[1])), shape=(2 * nodes, 2 * nodes))
+    one, copy = connected_components(cover, directed=False)[1].reshape(2, nodes).astype(np.int64)
+    lower = np.minimum(one, copy)
+    numbers = np.cumsum(np.bincount(lower, minlength=2 * nodes) > 0) - 1
+    return numbers[lower], np.where(one == copy, -1, one > copy)
+
+
+def _searched_sides(nodes: int, edges: list[list[int]]) -> tuple[Ids, Ids]:
+    near: list[list[int]] = [[] for _ in range(nodes)]
+    for source, target in edges:
+        near[source].append(target)
+        near[target].append(source)
+    part, side, found = [-1] * nodes, [0] * nodes, -1
+    for node in range(nodes):
+        if part[node] < 0:
+            found += 1
+            part[node], reached, odd = found, [node], False
+            for at in reached:
+                for to in near[at]:
+                    if part[to] < 0:
+                        part[to], side[to] = found, 1 - side[at]
+                        reached.append(to)
+                    elif side[to] == side[at]:
+                        odd = True
+            for at in reached if odd else ():
+                side[at] = -1
+    return np.array(part, dtype=np.int64), np.array(side, dtype=np.int64)
+
+
+def _decomposed(group: _Group, count: int, normalised: bool) -> tuple[Floats, Floats]:
+    """(b, m) lowest eigenvalues and (b, c, m) eigenvectors of a group by full decompositions."""
+    linked = group.linked()
+    if not group.first:
+        return lowest_dense(laplacians(linked, normalised), count)
+    values, vectors = _by_sides(linked, count)
+    if (again := values[:, -1] > 1 - _REGULAR).any():
+        size = vectors.shape[1]
+        whole = np.zeros((int(again.sum()), size, size), dtype=np.bool_)
+        whole[:, : group.first, group.first :] = linked[again]
+        values[again], vectors[again] = lowest_dense(laplacians(whole | whole.swapaxes(1, 2)), count)
+    return values, vectors
+
+
+def _by_sides(linked: NDArray[np.bool_], count: int) -> tuple[Floats, Floats]:
+    """The same of (b, p, q) edges between two sides, p <= q, from matrices of p x p.
+
+    Where S = D^-1/2 A D^-1/2 joins two sides only, S = [[0, B], [B^T, 0]]: its eigenvalues are s and -s of the singular
+    values of B, and its eigenvectors (u, v) / sqrt(2) with B B^T u = s^2 u, v = B^T u / s.
+    """
+    scale, other = (np.maximum(linked.sum(axis=axis), 1) ** -0.5 for axis in (2, 1))
+    step = scale[:, :, None] * linked * other[:, None]
+    back = step.swapaxes(1, 2)
+    squares, vectors = lowest_dense(-(step @ back), count)
+    singular = np.sqrt(np.maximum(-squares, _LEAST))
+    whole: Floats = np.concatenate([vectors, back @ (vectors / singular[:, None])], axis=1) * math.sqrt(0.5)
+    return 1 - singular, whole
 
 
 def _large(

@@ -439,7 +439,8 @@ def _outcomes(file: Path, chosen: Reader, options: Mapping[str, Any], executor: 
         groups = ((group,) for group in iter(lambda: list(islice(yielded, _GROUP)), []))
         made = chain.from_iterable(in_order(_made, groups, executor))
     for number, outcome in made:
-        _check_outcome(outcome, chosen, file)
+        if not isinstance(outcome, Item) or type(outcome.structure) is not Structure:
+            _check_outcome(outcome, chosen, file)
         if isinstance(outcome, Item):
             yield outcome
         elif number is None:

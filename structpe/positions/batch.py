@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from structpe.encodings.base import Asked, Column, Encoded, Encoding, as_encodings, check_pairs
+from structpe.encodings.base import MOST_NODES, Asked, Column, Encoded, Encoding, as_encodings, check_pairs
 from structpe.encodings.columns import distinct, owned, ranges, starts_of
 from structpe.encodings.graphs import computing_on, concatenated_once
 from structpe.errors import EncodingError, PositionError, listed
@@ -207,14 +207,17 @@ def encode(
             have the device.
         PositionError: there is no encoding of a name, or no such option.
     """
-    made = checked(structures, encodings, "encode")
+    made, counts = checked(structures, encodings, "encode")
+    widths = np.full(len(counts), max(counts))
     with concatenated_once(), nullcontext() if device is None else computing_on(device):
-        positions = join({encoding: encoding.many(structures) for encoding in dict.fromkeys(made)})
+        positions = join({encoding: encoding.padded(structures, widths) for encoding in dict.fromkeys(made)})
     return positions if device is None else positions.to(torch.device(device))
 
 
-def checked(structures: Sequence[Structure], encodings: Sequence[Asked], whose: str) -> tuple[Encoding, ...]:
-    """The encodings of a call; those given by name are fitted to its structures.
+def checked(
+    structures: Sequence[Structure], encodings: Sequence[Asked], whose: str
+) -> tuple[tuple[Encoding, ...], list[int]]:
+    """The encodings of a call, of which those given by name are fitted to its structures; their numbers of units.
 
     Args:
         structures: one or more.
@@ -228,8 +231,10 @@ def checked(structures: Sequence[Structure], encodings: Sequence[Asked], whose: 
     check_structures(structures, whose)
     made = as_encodings(encodings, whose)
     made = tuple(m if isinstance(e, Encoding) else m.fit(structures) for m, e in zip(made, encodings, strict=True))
-    check_pairs(structures, made)
-    return made
+    counts = [len(each.nodes if each.units is None else each.units) for each in structures]
+    if max(counts) > MOST_NODES:
+        check_pairs(structures, made)
+    return made, counts
 
 
 def join(encoded: Mapping[Encoding, Column | Sequence[Encoded]]) -> Positions:
@@ -292,7 +297,7 @@ def _pad(values: NDArray[Any], sizes: NDArray[np.int64]) -> Tensor:
 def _merge(column: Column, real: bool) -> Lookup:
     """One table of distinct values for the batch. Each structure has an index into the rows that it uses."""
     table, places = _table(column, real)
-    if (sequences := _of_sequences(column, places)) is not None:
+    if column.widths is None and (sequences := _of_sequences(column, places)) is not None:
         return _lookup_of_sequences(table, sequences)
     widths = None if column.row_starts is None else np.diff(column.row_starts)
     used = len(table) if widths is None else int(widths.max())

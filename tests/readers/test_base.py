@@ -184,7 +184,7 @@ def test_streaming_does_not_wait_for_the_end(write):
 
 @pytest.mark.parametrize(
     ("name", "package", "extra"),
-    [("a.amr", "penman", "amr"), ("a.smi", "rdkit", "mol")],
+    [("a.ttl", "pyoxigraph", "kg"), ("a.smi", "rdkit", "mol")],
 )
 def test_a_missing_package_names_its_extra_and_is_not_skipped(write, monkeypatch, name, package, extra):
     monkeypatch.setitem(sys.modules, package, None)
