@@ -119,7 +119,7 @@ print("shape", trainer.predict(items).predictions.shape)
 def test_a_sample_is_found_by_its_name() -> None:
     assert sample("amr_sample/test.txt") == PLACES[1] / "amr_sample" / "test.txt"
     assert sample("kg_sample").is_dir()
-    with pytest.raises(CorpusError, match=r"^there is no sample 'amr'; give one of amr_sample, diameters_sample, drugs_sample, kg_"):
+    with pytest.raises(CorpusError, match=r"^there is no sample 'amr'; give one of amr_sample, diameters_sample, "):
         sample("amr")
 
 

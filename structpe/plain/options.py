@@ -186,7 +186,8 @@ class Builder:
             StructPEError: of class ``error``; a key is unknown or missing.
         """
         if is_dataclass(hint) and isinstance(data, Mapping):
-            hints = {_dotted(path, name): each for name, each in _fields_of(hint).items()}
+            cls: Any = hint
+            hints = {_dotted(path, name): each for name, each in _fields_of(cls).items()}
             for key in data:
                 if _dotted(path, key) not in hints:
                     groups = [(at, each) for at in hints for each in _members(hints[at]) if is_dataclass(each)]
@@ -466,7 +467,8 @@ def _parts(hint: Any, data: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
     for each in _members(hint):
         origin, inner = get_origin(each), get_args(each)
         if isinstance(data, Mapping) and (is_dataclass(each) or origin in (dict, Mapping)):
-            hints = _fields_of(each) if is_dataclass(each) else dict.fromkeys(data, inner[-1])
+            cls: Any = each
+            hints = _fields_of(cls) if is_dataclass(each) else dict.fromkeys(data, inner[-1])
             yield from ((_dotted(path, key), hints[key], data[key]) for key in data if key in hints)
         elif isinstance(data, (list, tuple)) and origin in (list, tuple, Sequence):
             hints_in_order = inner if _length(each) else repeat(inner[0])

@@ -155,8 +155,6 @@ def test_which_graphs_are_trees(drawn: list[Structure]) -> None:
                 assert (depth == [len(way) - 1 for way in ways_up(structure)]).all()
 
 
-
-
 def _plain(drawn: Sequence[Structure]) -> Rooted:
     with slow():
         return Graphs.of(drawn).rooted
