@@ -191,7 +191,7 @@ class CSRAdjacency:
         sent = _sort_messages(edges, directed, *bounds, room, reverse)
         source, target, target_by_source, edge, by_source, _ = room[:, :sent]
         arrays = (source, target, bounds[0], by_source, bounds[1], target_by_source)
-        return cls(*map(torch.from_numpy, arrays)), edge, reverse[:sent]  # type: ignore[arg-type]  # there are six
+        return cls(*map(torch.from_numpy, arrays)), edge, reverse[:sent]
 
     @classmethod
     def _of(cls, source: Ids, target: Ids, by_source: Ids, count: int, whole: Tensor | None = None) -> CSRAdjacency:
@@ -304,9 +304,10 @@ def cut(sizes: Sequence[int], overhead: int = OVERHEAD) -> list[int]:
         sizes: of the graphs, ascending.
         overhead: fixed cost of a bucket, in cells.
     """
-    if _cheapest.pays(OF_A_LIST + len(sizes)):
-        return _cheapest(np.asarray(sizes), overhead).tolist()
-    return _cheapest.plainly(sizes, overhead).tolist()
+    pays = _cheapest.pays(OF_A_LIST + len(sizes))
+    found: Ids = _cheapest(np.asarray(sizes), overhead) if pays else _cheapest.plainly(sizes, overhead)
+    ends: list[int] = found.tolist()
+    return ends
 
 
 @compiled

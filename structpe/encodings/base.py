@@ -33,6 +33,7 @@ from structpe.structure import Ids, Structure
 
 __all__ = [
     "ENCODINGS",
+    "FIT",
     "UNREACHABLE",
     "WITHIN",
     "Asked",
@@ -52,6 +53,12 @@ __all__ = [
     "split",
     "within",
 ]
+
+FIT = (
+    "fit it to the training structures first: encoding = encoding.fit(structures), or, with a position model, "
+    "model = structpe.build(name, dims, fit=structures)"
+)
+"""The remedy in errors about an encoding that has learned nothing yet."""
 
 
 def guard(cls: type, kind: type, column: type) -> None:
@@ -486,7 +493,7 @@ def as_encodings(given: Any, whose: str) -> tuple[Encoding, ...]:
         whose: the function that takes it, in errors.
 
     Raises:
-        EncodingError: it is no such list, or an encoding cannot be a key.
+        EncodingError: it is not such a list, or an encoding cannot be a key.
         PositionError: there is no encoding of a name, or no such option.
     """
     example = "such as [Order(), Distance(max_distance=8)]"

@@ -317,7 +317,7 @@ def grown(
                 row[j] = its[j]
         while most:
             longest, most = max(longest, most & np.uint64(255)), most >> np.uint64(8)
-    return longest, lacking
+    return int(longest), lacking
 
 
 @compiled

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from structpe.computed import computed
 from structpe.encodings.base import UNREACHABLE, WITHIN, Encoding, check_limits
 from structpe.encodings.columns import Column, blocks, groups, joined, narrow, ranges, starts_of
-from structpe.encodings.tree_pairs import Rooted, Ways
+from structpe.encodings.tree_pairs import Rooted
 from structpe.errors import EncodingError
 from structpe.structure import Ids, Structure
 
@@ -217,11 +217,6 @@ class Graphs:
     def rooted(self) -> Rooted:
         """The structures as trees whose edges lead away from the root, as far as they are trees."""
         return Rooted.of(self.start, self.edges, self.edge_start)
-
-    @computed
-    def ways(self) -> Ways:
-        """Where the ways of each pair of nodes to the root meet, if all structures are trees."""
-        return Ways.of(self.start, self.rooted)
 
     def only(self, kept: NDArray[np.bool_]) -> Graphs:
         """Some of the structures, those that are marked (g,)."""
@@ -587,7 +582,7 @@ def column_of_integers(graphs: Graphs, numbers: Array, within: bool = True, also
     places, offsets = graphs.inside() if within and graphs.owner is not None else (_EMPTY, _EMPTY)
     if len(places):
         first, most = len(values), int(offsets.max())
-        values = np.append(values, WITHIN + np.delete(np.arange(-most, most + 1), most))  # 0 is no other unit
+        values = np.append(values, WITHIN + np.delete(np.arange(-most, most + 1), most))  # 0 is the unit itself
         index = index.astype(_narrowest(values), copy=False)
         index[places] = offsets + first + most - (offsets > 0)
     return Column(graphs.units, values, index.astype(_narrowest(values), copy=False), graphs.unit_pair_start)

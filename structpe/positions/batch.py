@@ -18,7 +18,7 @@ from torch import Tensor
 from structpe.encodings.base import MOST_NODES, Asked, Column, Encoded, Encoding, as_encodings, check_pairs
 from structpe.encodings.columns import distinct, owned, ranges, starts_of
 from structpe.encodings.graphs import computing_on, concatenated_once
-from structpe.errors import EncodingError, PositionError
+from structpe.errors import EncodingError, PositionError, listed
 from structpe.structure import Structure, check_structures, path
 from structpe.terms import Lookup, Pairs, SparsePairs, Toeplitz
 
@@ -83,6 +83,11 @@ class Positions(Mapping[Encoding, Any]):
                 )
             raise PositionError(f"the batch was not encoded by {encoding!r}; it was by: {known}")
         return self._encodings[encoding]
+
+    def __repr__(self) -> str:
+        """Each encoding and what it gave, such as ``Offset(max_distance=128): Lookup (1, 5, 5) of 9 values``."""
+        each = (f"{listed([encoding])}: {_described(values)}" for encoding, values in self.items())
+        return f"Positions({', '.join(each)})"
 
     def _named(self, name: str) -> Encoding:
         found = [encoding for encoding in self._encodings if encoding.name == name]
@@ -150,6 +155,15 @@ class Positions(Mapping[Encoding, Any]):
         present = None if self.present is None else move(self.present)
         encodings = {encoding: each(p) for encoding, p in self._encodings.items()}
         return Positions(encodings, self._rows, present, self.single)
+
+
+def _described(values: Any) -> str:
+    """The form and shape of the values of an encoding."""
+    if isinstance(values, Lookup):
+        return f"Lookup {tuple(values.index.shape)} of {len(values.table)} values"
+    if isinstance(values, SparsePairs):
+        return f"SparsePairs {tuple(values.index.shape)} of {len(values.table)} values"
+    return f"Tensor {tuple(values.shape)}" if isinstance(values, Tensor) else type(values).__name__
 
 
 def _repeated(values: Any, times: int) -> Any:
@@ -395,8 +409,8 @@ def check_offsets(encoding: Encoding) -> None:
     """
     if encoding.real:
         raise PositionError(
-            f"a table has a row for each offset or distance, whole numbers; encoding {encoding.name!r} gives real "
-            f"ones; choose another, 'distance' say, or a position model without a table"
+            f"this model needs integer positions, but encoding {encoding.name!r} returns real numbers; use for example "
+            f"'distance', or a position model without a table"
         )
 
 
@@ -448,8 +462,8 @@ def of_whole(model: str, encoding: Encoding) -> Encoding:
     """
     if of_arity(model, encoding, 1).real:
         raise PositionError(
-            f"position model {model!r} has a table, a row for each whole number; encoding {encoding.name!r} gives real "
-            f"ones; choose another, 'order' say, or a model without a table"
+            f"position model {model!r} needs integer positions, but encoding {encoding.name!r} returns real numbers; "
+            f"use for example 'order', or a position model without a table"
         )
     return encoding
 
@@ -464,7 +478,8 @@ def indices(model: str, encoding: Encoding, of_units: Tensor) -> Tensor:
     if rows.is_floating_point() or holds((rows < 0).any()):
         given = "real numbers" if rows.is_floating_point() else f"{int(rows.min())}"
         raise PositionError(
-            f"position model {model!r} has a table, a row for each whole number from 0; {encoding.name!r} gives {given}"
+            f"position model {model!r} needs integer positions from 0 on, but encoding {encoding.name!r} returns "
+            f"{given}"
         )
     return rows
 
