@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -145,7 +146,7 @@ class AddEncoding(Transform):
     """
 
     def many(self, graphs: Sequence[Any], store: str | Path | None = None, jobs: int = 1) -> list[Any]:
-        copies = [data.clone() for data in graphs]
+        copies = [copy(data) for data in graphs]  # as the transforms of PyG do
         structures, edges = [as_structure(data) for data in copies], [Edges.of(data) for data in copies]
         for encoding, each in encoded(structures, self.encodings, store, jobs).items():
             name = attribute(encoding)

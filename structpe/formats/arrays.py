@@ -66,8 +66,8 @@ def both_ways(structure: Structure) -> tuple[Ids, Ids]:
     return rows[kept], np.repeat(number, 2)[kept.reshape(-1)]
 
 
-_TABLE = 128
-"""The largest number of nodes for a table of all pairs, which takes less time than sorting the edges."""
+_FEW = 256
+"""The largest number of edges that are paired by a dict in less time than by sorting arrays."""
 
 
 def one_way(ends: Ids, columns: Sequence[NDArray[Any]], directed: bool | None) -> tuple[Ids, bool]:
@@ -111,19 +111,17 @@ def one_way(ends: Ids, columns: Sequence[NDArray[Any]], directed: bool | None) -
 
 
 def _of_simple(ends: Ids, columns: Sequence[NDArray[Any]]) -> Ids | None:
-    """The same rows of a small graph in which each row is there once, and so is its reverse; None for any other."""
-    size, number = int(ends.max(initial=-1)) + 1, np.arange(len(ends))
-    if size > _TABLE or ends.min(initial=0) < 0:
+    """The same rows if each row is there once, and so is its reverse, in a small graph; None for any other graph."""
+    if len(ends) > _FEW:
         return None
-    place = np.full((size, size), -1)
-    source, target = ends.T
-    place[source, target] = number
-    reverse = place[target, source]
-    if (reverse < 0).any() or (place[source, target] != number).any():
+    pairs = list(map(tuple, ends.tolist()))
+    place = {pair: number for number, pair in enumerate(pairs)}
+    reverse = [place.get((target, source), -1) for source, target in pairs]
+    if len(place) < len(pairs) or -1 in reverse:
         return None
     if any(not np.array_equal(column, column[reverse]) for column in columns):
         return None
-    return np.flatnonzero(number <= reverse)
+    return np.array([number for number, other in enumerate(reverse) if number <= other], dtype=np.int64)
 
 
 def _groups(pairs: Ids, columns: Sequence[NDArray[Any]]) -> Ids:
