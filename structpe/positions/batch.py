@@ -237,12 +237,20 @@ def checked(
     return made, counts
 
 
-def join(encoded: Mapping[Encoding, Column | Sequence[Encoded]]) -> Positions:
-    """Join the encoded values of structures to the positions of a batch."""
+def join(
+    encoded: Mapping[Encoding, Column | Sequence[Encoded]], present: Tensor | Literal["by size"] | None = "by size"
+) -> Positions:
+    """Join the encoded values of structures to the positions of a batch.
+
+    Args:
+        encoded: of each encoding.
+        present: (b, m) which places hold a unit, None if all do; ``by size`` if it is not known yet.
+    """
     columns = {e: each if isinstance(each, Column) else _gathered(e, each) for e, each in encoded.items()}
     joined = {encoding: _joined(encoding, column) for encoding, column in columns.items()}
-    present = _present(next(iter(columns.values())).sizes) if columns else None
-    return Positions(joined, present=present, single=all(len(column) == 1 for column in columns.values()))
+    if isinstance(present, str):
+        present = _present(next(iter(columns.values())).sizes) if columns else None
+    return Positions(joined, present=present, single=all(len(column.sizes) == 1 for column in columns.values()))
 
 
 def _present(sizes: NDArray[np.int64]) -> Tensor | None:

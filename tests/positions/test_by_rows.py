@@ -18,7 +18,7 @@ from structpe.positions.by_rows import LIVE, ONE_BLOCK, Ranges, by_rows, cut
 from structpe.structure import Structure
 from tests.representatives import only
 
-MODELS = ("dape", "dape-v2", "fire", "graphormer-3d", "grit", "stable-expressive")
+MODELS = ("dape", "dape-v2", "disan-block", "fire", "graphormer-3d", "grit", "stable-expressive")
 NINE = [(slice(first, min(first + 2, 9)), slice(2 * first, min(2 * first + 4, 18))) for first in range(0, 9, 2)]
 
 
@@ -50,7 +50,8 @@ def results(name: str, sizes: list[int], dtype: torch.dtype, dropped: float, cas
     torch.manual_seed(0)
     model = structpe.build(name, structpe.Dims(8, 2, 2))
     own = AttentionConfig(dropout=dropped)
-    made = StackConfig(width=8, layers=2, heads=2, attention=own, message_passing=None, feedforward=8)
+    heads: dict[str, Any] = {} if name == "disan-block" else {"heads": 2}  # it has none
+    made = StackConfig(width=8, layers=2, **heads, attention=own, message_passing=None, feedforward=8)
     stack = Stack(made, model).to(dtype)
     for parameter in stack.parameters():  # away from what is the same everywhere at first
         parameter.data += 0.1 * torch.randn_like(parameter)
