@@ -68,6 +68,7 @@ def compare(
     top = np.iinfo(plain.dtype).max
     flat = np.concatenate([*(each.reshape(-1) for each in expected), np.zeros(0)])
     np.testing.assert_array_equal(plain, np.where(np.isfinite(flat), flat, top))
+    assert flat[np.isfinite(flat)].max(initial=0) < top, "a length is what stands for no path"
     if plain.dtype.kind == "u":
         assert (plain.dtype == np.uint8) == (flat[np.isfinite(flat)].max(initial=0) <= 254)
 
