@@ -19,9 +19,9 @@ from structpe.positions import Cells, Dims, Positions, Site, Spec, build
 from structpe.positions.batch import of_arity
 from structpe.positions.block import CachedBlock, ranks, softmax
 from structpe.positions.by_rows import Ranges, by_rows, cut
-from structpe.positions.tables import UNBOUND
+from structpe.positions.tables import UNBOUND, by_head
 from structpe.precision import exactly, wide, widened
-from structpe.terms import Lookup, SparsePairs, Toeplitz
+from structpe.terms import Lookup, SparsePairs
 
 __all__ = ["DAPE", "DAPEV2", "KERPLE", "Bias", "ScoreModel"]
 
@@ -68,7 +68,7 @@ class ScoreModel(CachedBlock):
         def mix(block: Ranges, q: Tensor, seen: Tensor, *given: Tensor) -> tuple[Tensor]:
             each = iter(given)
             parts, kept, (k, v), mine, parameters = ([next(each) for _ in range(count)] for count in counts)
-            parts += [_of_queries(x, table, block[0]) for x, table in zip(tables, mine, strict=True)]
+            parts += [by_head(x, table, block[0]) for x, table in zip(tables, mine, strict=True)]
             score = self.scores(q, k)
             bias = sum(parts, torch.zeros_like(score))
             changed = self._corrected(torch.cat([score, bias], dim=1), seen, prepared, parameters)
@@ -113,16 +113,6 @@ class ScoreModel(CachedBlock):
     @abstractmethod
     def correction(self, both: Tensor, seen: Tensor, prepared: Any, weights: Sequence[Tensor]) -> Tensor:
         """(b, h, n, m) f of the scores and biases (b, 2h, n, m), which are of float32 at least, and its parameters."""
-
-
-def _of_queries(x: Lookup, table: Tensor, rows: slice) -> Tensor:
-    """(b or 1, h or 1, c, m) the scalars of some queries, with another table."""
-    index = x.index.block(rows.start, rows.stop, x.index.m) if isinstance(x.index, Toeplitz) else x.index[:, rows]
-    places = (index.dense() if isinstance(index, Toeplitz) else index).long()
-    local = table.index_select(0, x.rows.long().flatten()).view(*x.rows.shape, -1).transpose(1, 2)
-    b, h = max(len(local), len(places)), local.shape[1]
-    picked = local.expand(b, -1, -1).gather(-1, places.flatten(1)[:, None].expand(b, h, -1))
-    return picked.view(b, h, *places.shape[1:])
 
 
 class DAPE(ScoreModel, name="dape"):

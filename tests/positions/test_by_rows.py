@@ -15,6 +15,7 @@ from structpe.data.batch import Batch
 from structpe.nn import Stack, StackConfig
 from structpe.nn.layer import AttentionConfig
 from structpe.positions.by_rows import LIVE, ONE_BLOCK, Ranges, by_rows, cut
+from structpe.positions.spectra import SpectralTransformer
 from structpe.structure import Structure
 from tests.representatives import only
 
@@ -165,3 +166,22 @@ def test_cut() -> None:
     assert (blocks[0][0].start, blocks[-1][0].stop) == (0, 1000)
     assert {rows.stop - rows.start for (rows,) in blocks[:-1]} == {LIVE["cpu"] >> 16}
     assert [rows.stop - rows.start for (rows,) in cut(4, 1 << 30, cpu)] == [1] * 4
+
+
+@pytest.mark.parametrize("at_once", [1 << 25, 0], ids=["one block", "blocks"])
+def test_a_transformer_of_eigenvectors_is_pytorchs(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its numbers, its gradients, what its dropout draws, and the names of its parameters."""
+    monkeypatch.setitem(ONE_BLOCK, "cpu", at_once)
+    monkeypatch.setitem(LIVE, "cpu", 4000)
+    mine = SpectralTransformer(8, 2, 2, 32).double().mix
+    layer = torch.nn.TransformerEncoderLayer(8, 2, 32, batch_first=True)
+    theirs = torch.nn.TransformerEncoder(layer, 2, enable_nested_tensor=False).double()
+    theirs.load_state_dict(mine.state_dict())
+    x = torch.randn(40, 5, 8, dtype=torch.float64, requires_grad=True)
+    for training in (True, False):
+        found = []
+        for net in (mine.train(training), theirs.train(training)):
+            torch.manual_seed(0)
+            out = net(x)
+            found.append([out, torch.rand(1), *torch.autograd.grad(out.sin().sum(), [x, *net.parameters()])])
+        torch.testing.assert_close(*found)
