@@ -11,7 +11,7 @@ from pathlib import Path
 __all__ = ["heavy", "kept", "slower"]
 
 RESULTS = Path(__file__).parent / "results"
-LIMIT = 3.0
+LIMIT, FLOOR = 3.0, "products / none"
 WHY = {
     "b-pearl": "a graph network for the unit vector of each node: n² times its width",
     "basisnet": "a network for each eigenspace, of three layers with batch normalisation: many small products and sums",
@@ -98,14 +98,21 @@ def slower() -> str:
 
 
 def heavy() -> str:
-    """Models that take more than three times as long as none, with 128 units or as many as were measured."""
-    measured = list(rows("models"))
+    """Models that take more than three times as long as none, with 128 units or as many as were measured.
+
+    With what their products alone take, if ``models.py`` has measured it.
+    """
+    measured = list(rows("every-model"))
     ratios = [column for column in measured[0] if column.endswith("/ none")]
+    floors = {row["model"]: row[FLOOR] for row in rows("models")} if (RESULTS / "models.md").exists() else {}
     above = []
     for row in measured:
         last = [number(row[column]) for column in ratios[:2] if row[column] != "-"]
         if last and last[-1] > LIMIT:
-            cells = [row["model"], *(row[column] for column in ratios), WHY.get(row["model"], "")]
+            name = row["model"]
+            floor = [floors.get(name, "-")] if floors else []
+            cells = [name, *(row[column] for column in ratios), *floor, WHY.get(name, "")]
             above.append((last[-1], f"| {' | '.join(cells)} |"))
-    head = f"| model | {' | '.join(ratios)} | what takes the time |\n|---{'|--:' * len(ratios)}|---|"
+    numbers = ratios + ([FLOOR] if floors else [])
+    head = f"| model | {' | '.join(numbers)} | what takes the time |\n|---{'|--:' * len(numbers)}|---|"
     return "\n".join([head, *(line for _, line in sorted(above, reverse=True))])
