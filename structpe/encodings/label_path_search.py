@@ -390,12 +390,13 @@ def _compiled(graphs: Graphs, steps: _Steps, longest: int, cut: bool) -> Iterato
     target = ((steps.step & steps.low) + np.repeat(base, counts)).astype(np.int32)
     symbol, widths = (steps.step >> steps.bits).astype(np.int32), graphs.sizes[graphs.graph]
     most = max(min(_TOGETHER, int(graphs.pair_start[-1])), int(widths.max()))
-    queue, trie = np.empty((4, most), dtype=np.int32), np.empty((3, most + _FIRST), dtype=np.int32)
+    queue = [np.empty(most, dtype=np.int32) for _ in range(6)]
+    trie = np.empty((3, most + _FIRST), dtype=np.int32)
     trie[:, :_FIRST] = [[0, 0, 0], range(_FIRST), [0, 0, 0]]
     for part in blocks(widths, _TOGETHER):
         index = np.full(int(widths[part].sum()), _FREE, dtype=np.int32)
         sources = part.start, part.stop, base, widths
-        used = _search(*sources, steps.first, target, symbol, longest, cut, steps.symbols, index, queue, trie)
+        used = _search(*sources, steps.first, target, symbol, longest, cut, steps.symbols, index, *queue, trie)
         yield _Found(index.astype(np.min_scalar_type(used)), trie[:, :used].copy())
 
 
@@ -412,62 +413,69 @@ def _search(
     cut: bool,
     symbols: int,
     index: Array,
-    queue: Array,
+    node: Array,
+    pair: Array,
+    group: Array,
+    last: Array,
+    moved_node: Array,
+    moved_pair: Array,
     trie: Array,
 ) -> int:
     """From all nodes of ``begin`` to ``end`` at once: how many nodes the trie has.
 
-    The queue has pairs (node, pair) in the order of their sequences, which are the numbers of nodes in the trie. Those
-    with one sequence are a group. A pair that is reached from it is marked by the symbol, -2 for the first one and
-    less for others, or a smaller one if another step of the group has that; then the new pairs are sorted by symbol.
+    The queue has pairs (their node and number, the sequence that leads there, its last symbol) in the order of
+    sequences, which is that of the nodes of the trie. Those with one sequence are a group. What is reached from a
+    group has the smallest symbol of any of its steps there, and is then sorted by symbol; until that the index has
+    the place in the queue, as -2 and less.
     """
-    node, pair, other_node, other_pair = queue
     count, done, filled, used, length, at = np.zeros(symbols + 1, dtype=np.int64), 0, 0, _FIRST, 0, 0
     for source in range(begin, end):
-        node[filled], pair[filled] = source, at + source - base[source]
+        node[filled], pair[filled], group[filled] = source, at + source - base[source], _EMPTY
         index[pair[filled]], filled, at = _EMPTY, filled + 1, at + widths[source]
     while done < filled:
         level, length = filled, length + 1
         while done < level:
-            group, fresh = index[pair[done]], filled
-            while done < level and index[pair[done]] == group:
+            mine, fresh = group[done], filled
+            while done < level and group[done] == mine:
                 row, here = pair[done] - node[done], node[done]
                 for step in range(first[here], first[here + 1]):
-                    reached, mark = row + target[step], -2 - symbol[step]
-                    before = index[reached]
-                    if before == _FREE:
-                        node[filled], pair[filled], filled = target[step], reached, filled + 1
-                        index[reached] = mark
-                    elif before < mark:
-                        index[reached] = mark
+                    reached = row + target[step]
+                    place = -2 - index[reached]
+                    if place == -2 - _FREE:
+                        node[filled], pair[filled], last[filled] = target[step], reached, symbol[step]
+                        index[reached], filled = -2 - filled, filled + 1
+                    elif place >= 0 and symbol[step] < last[place]:
+                        last[place] = symbol[step]
                 done += 1
             if length > longest:
                 for i in range(fresh, filled):
-                    index[pair[i]] = group if cut else _LONG
+                    index[pair[i]] = group[i] = mine if cut else _LONG
                 continue
             if filled - fresh <= _FEW:
                 for i in range(fresh + 1, filled):
-                    here, reached, place = node[i], pair[i], i
-                    while place > fresh and index[pair[place - 1]] < index[reached]:
-                        node[place], pair[place], place = node[place - 1], pair[place - 1], place - 1
-                    node[place], pair[place] = here, reached
+                    here, reached, own, place = node[i], pair[i], last[i], i
+                    while place > fresh and last[place - 1] > own:
+                        node[place], pair[place], last[place] = node[place - 1], pair[place - 1], last[place - 1]
+                        place -= 1
+                    node[place], pair[place], last[place] = here, reached, own
             else:
                 count[:] = 0
                 for i in range(fresh, filled):
-                    other_node[i], other_pair[i] = node[i], pair[i]
-                    count[-1 - index[pair[i]]] += 1
+                    moved_node[i], moved_pair[i], group[i] = node[i], pair[i], last[i]
+                    count[last[i] + 1] += 1
                 for i in range(symbols):
                     count[i + 1] += count[i]
                 for i in range(fresh, filled):
-                    mark = -2 - index[other_pair[i]]
-                    place = fresh + count[mark]
-                    node[place], pair[place], count[mark] = other_node[i], other_pair[i], count[mark] + 1
-            last = 0
+                    own = group[i]
+                    place = fresh + count[own]
+                    node[place], pair[place], last[place] = moved_node[i], moved_pair[i], own
+                    count[own] += 1
+            before = -1
             for i in range(fresh, filled):
-                if index[pair[i]] != last:
-                    last = index[pair[i]]
-                    trie[0, used], trie[1, used], trie[2, used], used = group, -2 - last, length, used + 1
-                index[pair[i]] = used - 1
+                if last[i] != before:
+                    before = last[i]
+                    trie[0, used], trie[1, used], trie[2, used], used = mine, before, length, used + 1
+                index[pair[i]] = group[i] = used - 1
     if filled < len(index):
         for i in range(len(index)):
             if index[i] == _FREE:
