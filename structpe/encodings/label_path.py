@@ -11,6 +11,7 @@ import numpy as np
 
 from structpe.computed import computed
 from structpe.encodings.base import (
+    FIT,
     Column,
     Encoded,
     Encoding,
@@ -222,7 +223,4 @@ def _check_fitted(encoding: Encoding, known: tuple[str, ...], structures: Sequen
     if known:
         return
     if (found := next((s for s in structures if (s.edges[:, 0] != s.edges[:, 1]).any()), None)) is not None:
-        raise encoding.error(
-            found,
-            "it knows no label yet; fit it to the training structures first: encoding = encoding.fit(structures)",
-        )
+        raise encoding.error(found, f"it knows no label yet; {FIT}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal, TypeAlias
@@ -70,6 +70,196 @@ class _SignedRoot(torch.autograd.Function):
 def _slope(root: Tensor) -> Tensor:
     """1 / (2 |root|), and 0 where root is 0."""
     return root.abs().mul_(2).masked_fill_(root.logical_not(), float("inf")).reciprocal_()
+
+
+_Results: TypeAlias = tuple[Tensor, Tensor, Tensor]
+
+
+def _differentiable(x: Tensor) -> bool:
+    """Whether only formulas will do, of which PyTorch finds the gradient or the precision itself."""
+    traced = torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()
+    return traced or torch.is_autocast_enabled(x.device.type)
+
+
+def _seen(met: Tensor, e: Tensor, maps: Tensor, biases: Tensor, rectified: bool) -> Tensor:
+    """(P, d) e' = rho(met * W_w e) + W_b e, through the relu if ``rectified``.
+
+    Args:
+        met: (P, d) q_i + k_j.
+        e: (P, d) the states of pairs.
+        maps: (2 d, d) W_w and W_b: one product for both.
+        biases: (2 d,) theirs.
+        rectified: whether it goes through the relu.
+    """
+    if _differentiable(e):
+        return _formula_of_seen(met, e, maps, biases, rectified)
+    seen: Tensor = _Seen.apply(met, e, maps, biases, rectified)  # type: ignore[no-untyped-call]
+    return seen
+
+
+def _formula_of_seen(met: Tensor, e: Tensor, maps: Tensor, biases: Tensor, rectified: bool) -> Tensor:
+    weighed, added = linear(e, maps, biases).chunk(2, dim=-1)
+    seen: Tensor = signed_root(met * weighed) + added
+    return seen.relu_() if rectified else seen
+
+
+class _Seen(torch.autograd.Function):
+    """The same in half as many passes over the pairs: where it can, it writes into what is not needed any more."""
+
+    @staticmethod
+    def forward(ctx: Any, met: Tensor, e: Tensor, maps: Tensor, biases: Tensor, rectified: bool) -> Tensor:
+        both = linear(e, maps, biases)
+        seen, root = _rooted(met, both, rectified)
+        ctx.rectified = rectified
+        if any(ctx.needs_input_grad):
+            ctx.save_for_backward(met, e, maps, biases, both, _inverse_slope(root), seen)
+        return seen
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        met, e, maps, biases, both, slope, seen = ctx.saved_tensors
+        if torch.is_grad_enabled():
+            given = met, e, maps, biases
+            formula = partial(_formula_of_seen, rectified=ctx.rectified)
+            return *_further(formula, given, ctx.needs_input_grad[:4], [grad]), None
+        of_met, of_both = _of_rooted(grad, met, both, slope, seen, ctx.rectified)
+        return of_met, of_both @ maps, of_both.T @ e, of_both.sum(0), None
+
+
+def _rooted(met: Tensor, both: Tensor, rectified: bool) -> tuple[Tensor, Tensor]:
+    """(P, d) e' of W_w e and W_b e (P, 2 d), and |rho|."""
+    weighed, added = both.chunk(2, dim=-1)
+    signed = met * weighed
+    root = signed.abs().sqrt_()
+    seen = torch.copysign(root, signed, out=signed).add_(added)
+    return seen.relu_() if rectified else seen, root
+
+
+def _inverse_slope(root: Tensor) -> Tensor:
+    """2 |rho|, in place; infinite where it is 0, as the gradient there is set to 0."""
+    return torch.threshold_(root.mul_(2), 0, math.inf)
+
+
+def _of_rooted(
+    grad: Tensor, met: Tensor, both: Tensor, slope: Tensor, seen: Tensor, rectified: bool
+) -> tuple[Tensor, Tensor]:
+    """The gradients of q_i + k_j (P, d), and of W_w e and W_b e (P, 2 d); ``slope`` is of :func:`_inverse_slope`."""
+    made = torch.empty_like(both)
+    of_weighed, of_added = made.chunk(2, dim=-1)
+    if rectified:
+        torch.ops.aten.threshold_backward.grad_input(grad, seen, 0, grad_input=of_added)
+    else:
+        of_added.copy_(grad)
+    of_signed = of_added / slope
+    torch.mul(of_signed, met, out=of_weighed)
+    return of_signed.mul_(both[:, : met.shape[1]]), made
+
+
+def _further(
+    formula: Callable[..., Any], given: Sequence[Tensor], needed: Sequence[bool], grads: Sequence[Tensor | None]
+) -> list[Tensor | None]:
+    """Gradients of what a formula is given, of which gradients can be computed in turn."""
+    results = formula(*given)
+    results = results if isinstance(results, tuple) else (results,)
+    outs, known = zip(*((x, g) for x, g in zip(results, grads, strict=True) if g is not None), strict=True)
+    wanted = [x for x, wanted in zip(given, needed, strict=True) if wanted]
+    found = iter(torch.autograd.grad(outs, wanted, known, create_graph=True, allow_unused=True))
+    return [next(found) if wanted else None for wanted in needed]
+
+
+@dataclass(frozen=True, eq=False)
+class _Whole:
+    """Queries of which all pairs with the n units of their structures are listed, so that nothing is looked up.
+
+    Attributes:
+        hidden: (c, h or 1, n) which pairs do not attend.
+        rectified: whether e' goes through the relu.
+        noise: (c, h, n) the factors of dropout, if any.
+    """
+
+    hidden: Tensor
+    rectified: bool
+    noise: Tensor | None
+
+    def attended(self, *given: Tensor) -> _Results:
+        """Weights (c, h, n), sum_j a_ij e'_ij (c, d) and e' (c n, d) of the queries.
+
+        Args:
+            given: q (c, d), k (s n, d) of their structures, e (c n, d), the maps and biases of :func:`_seen`, and
+                A_w (d, h) of each head in its own rows.
+        """
+        if _differentiable(given[0]):
+            return self.formula(*given)
+        made: _Results = _Attended.apply(self, *given)  # type: ignore[no-untyped-call]
+        return made
+
+    def met(self, q: Tensor, k: Tensor) -> Tensor:
+        """(s, c / s, n, d) q_i + k_j."""
+        n, d = self.hidden.shape[-1], q.shape[-1]
+        return q.view(len(k) // n, -1, 1, d) + k.view(-1, 1, n, d)
+
+    def kept(self, weights: Tensor) -> Tensor:
+        """Those that dropout leaves."""
+        return weights if self.noise is None else weights * self.noise.to(weights.dtype)
+
+    def formula(self, q: Tensor, k: Tensor, e: Tensor, maps: Tensor, biases: Tensor, by_head: Tensor) -> _Results:
+        """As :meth:`attended`."""
+        c, n = len(q), self.hidden.shape[-1]
+        seen = _formula_of_seen(self.met(q, k).flatten(0, 2), e, maps, biases, self.rectified)
+        states = seen.view(c, n, -1)
+        kept = self.kept(softmax(clipped(by_head.T @ states.mT), ~self.hidden))
+        return kept, _of_own_heads(kept.to(seen.dtype) @ states), seen
+
+
+def _of_own_heads(every: Tensor) -> Tensor:
+    """(c, d) of each head its own channels of (c, h, d): a product has more than is needed, but copies nothing."""
+    c, h, _ = every.shape
+    return every.view(c, h, h, -1).diagonal(dim1=1, dim2=2).transpose(1, 2).flatten(1)
+
+
+class _Attended(torch.autograd.Function):
+    """:meth:`_Whole.formula` in half as many passes over the pairs, with one product for all gradients of e'."""
+
+    @staticmethod
+    def forward(ctx: Any, block: _Whole, q: Tensor, k: Tensor, e: Tensor, *weights: Tensor) -> _Results:
+        maps, biases, by_head = weights
+        met, both = block.met(q, k).flatten(0, 2), linear(e, maps, biases)
+        seen, root = _rooted(met, both, block.rectified)
+        states = seen.view(len(q), -1, seen.shape[1])
+        scores = (seen @ by_head).view(len(q), -1, by_head.shape[1]).transpose(1, 2).contiguous()
+        least = torch.finfo(scores.dtype).min
+        chosen = clipped(scores).masked_fill_(block.hidden, least).softmax(-1).masked_fill_(block.hidden, 0)
+        kept = block.kept(chosen)
+        ctx.block = block
+        ctx.set_materialize_grads(False)
+        if any(ctx.needs_input_grad):
+            ctx.save_for_backward(q, k, e, *weights, met, both, _inverse_slope(root), seen, scores, chosen)
+        return kept, _of_own_heads(kept @ states), seen
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
+        block: _Whole = ctx.block
+        *given, met, both, slope, seen, scores, weights = ctx.saved_tensors
+        if torch.is_grad_enabled():
+            return None, *_further(block.formula, given, ctx.needs_input_grad[1:], grads)
+        q, k, e, maps, _, by_head = given
+        of_kept, of_summed, of_seen = grads
+        (c, h, n), d = weights.shape, q.shape[1]
+        states = seen.view(c, n, d)
+        apart = q.new_zeros(c, h, h, d // h)
+        if of_summed is not None:
+            apart.diagonal(dim1=1, dim2=2).copy_(of_summed.view(c, h, -1).transpose(1, 2))
+        apart = apart.view(c, h, d)
+        of_weights = apart @ states.mT
+        of_weights = block.kept(of_weights if of_kept is None else of_weights.add_(of_kept))
+        of_scores = torch._softmax_backward_data(of_weights, weights, -1, weights.dtype)
+        of_scores.masked_fill_(clipped(scores) != scores, 0)
+        left, right = torch.cat([of_scores, block.kept(weights)], 1), torch.cat([by_head.T.expand(c, -1, -1), apart], 1)
+        of_states = left.mT @ right if of_seen is None else torch.baddbmm(of_seen.view(c, n, d), left.mT, right)
+        of_met, of_both = _of_rooted(of_states.view(c * n, d), met, both, slope, seen, block.rectified)
+        of_met = of_met.view(len(k) // n, -1, n, d)
+        of_maps = of_both.T @ e, of_both.sum(0), (of_scores.transpose(0, 1).flatten(1) @ seen).T
+        return None, of_met.sum(2).view_as(q), of_met.sum(1).view_as(k), of_both @ maps, *of_maps
 
 
 _PARAMS_GRIT = "2*K*d + V*d + l*(6*d*d + 6*d + d + dh*d) + (l - 1)*(d*d + 3*d)"
@@ -219,18 +409,18 @@ class _Attention(nn.Module):
     def forward(self, x: Tensor, state: _State, there: Tensor, dropped: float) -> tuple[Tensor, Tensor]:
         """(b, n, d) what is added to the units, and (P, d) the states of pairs after it."""
         (b, n, d), h, listed = x.shape, self.dims.heads, state.listed
-        may = (there & listed.together[:, None]).transpose(1, 2).flatten(0, 1)  # (b n, h or 1, n)
+        hidden = ~(there & listed.together[:, None]).transpose(1, 2).flatten(0, 1)  # (b n, h or 1, n)
         noise = [dropout(torch.ones(b, h, n, n, dtype=wide(x).dtype, device=x.device), dropped)] if dropped else []
         # A_w (d, h) of each head in its own rows: one product, where one of each head takes a copy of all states.
         by_head = self.score.T.diag_embed().transpose(0, 1).flatten(0, 1)
         q, k = (project(x).flatten(0, 1) for project in (self.query, self.key))
-        blocks = listed.blocks(cut(b * n, 10 * n * d, x.device))
+        blocks = listed.blocks(cut(b * n, 5 * n * d, x.device))
         grid = len(blocks) > 1 and len(listed.places) == b * n * n
         made = by_rows(
-            partial(self._of_grid if grid else self._of_queries, listed, may),
+            partial(self._of_grid if grid else self._of_queries, listed, hidden),
             blocks,
             [q, state.pairs, *(each.transpose(1, 2).flatten(2).flatten(0, 1) for each in noise)],
-            [k, by_head, *self.weigh.parameters(), *self.add.parameters(), *self._changes()],
+            [k, *self._maps(), by_head, *self._changes()],
             of=(0, 1, *(0 for _ in noise)),
             out=(0, 0, 1) if self.pairs else (0, 0),
         )
@@ -243,44 +433,44 @@ class _Attention(nn.Module):
         return out, self.norm(made[2], listed.real) if isinstance(self.norm, BatchNorm) else made[2]
 
     def _of_queries(
-        self, listed: ListedPairs, may: Tensor, block: Ranges, q: Tensor, e: Tensor, *given: Tensor
+        self, listed: ListedPairs, hidden: Tensor, block: Ranges, q: Tensor, e: Tensor, *given: Tensor
     ) -> tuple[Tensor, ...]:
         """For c queries (c, h n) their weights and (c, d) sum_j a_ij e'_ij; with a norm also the changed states."""
-        (*kept, k, by_head, weigh, weigh_bias, add, add_bias), changes = self._apart(given)
-        (queries, pairs), n = block, may.shape[-1]
+        (*kept, k, maps, biases, by_head), changes = self._apart(given)
+        (queries, pairs), n = block, hidden.shape[-1]
         query, places = listed.query[pairs] - queries.start, listed.places[pairs] - queries.start * n
-        met = (q.index_select(0, query) + k.index_select(0, listed.key[pairs])) * linear(e, weigh, weigh_bias)
-        seen = signed_root(met) + linear(e, add, add_bias)
-        seen = seen.relu_() if self.rectified else seen
+        met = q.index_select(0, query) + k.index_select(0, listed.key[pairs])
+        seen = _seen(met, e, maps, biases, self.rectified)
         scores = clipped(seen @ by_head)
         dense = scores.new_zeros(len(q) * n, scores.shape[1]).index_copy(0, places, scores).view(len(q), n, -1)
-        weights = _weights(dense, may[queries], kept)
+        weights = _weights(dense, ~hidden[queries], kept)
         own = weights.transpose(1, 2).flatten(0, 1).index_select(0, places)[..., None] * self._heads(seen)
         summed = own.new_zeros(q.shape).index_add(0, query, own.flatten(-2))
         return weights.flatten(1), summed, *self._changed(e, seen, changes)
 
     def _of_grid(
-        self, listed: ListedPairs, may: Tensor, block: Ranges, q: Tensor, e: Tensor, *given: Tensor
+        self, listed: ListedPairs, hidden: Tensor, block: Ranges, q: Tensor, e: Tensor, *given: Tensor
     ) -> tuple[Tensor, ...]:
         """The same for queries of one structure, all of whose pairs are listed: nothing is looked up."""
         del listed
-        (*kept, k, by_head, weigh, weigh_bias, add, add_bias), changes = self._apart(given)
-        queries, (c, d), n = block[0], q.shape, may.shape[-1]
+        (*kept, k, maps, biases, by_head), changes = self._apart(given)
+        queries, n = block[0], hidden.shape[-1]
         first = queries.start // n * n
-        # One product for both. Weights of all heads with all channels: more than is needed, but nothing is copied.
-        weighed, added = (
-            linear(e, torch.cat([weigh, add]), torch.cat([weigh_bias, add_bias])).view(c, n, 2, d).unbind(2)
+        noise = kept[0].view(len(q), -1, n) if kept else None
+        weights, summed, seen = _Whole(hidden[queries], self.rectified, noise).attended(
+            q, k[first : max(first + n, queries.stop)], e, maps, biases, by_head
         )
-        seen = signed_root((q[:, None] + k[first : first + n]) * weighed) + added
-        seen = seen.relu_() if self.rectified else seen
-        weights = _weights(clipped(seen @ by_head), may[queries], kept)
-        summed = self._heads(weights.to(seen.dtype) @ seen).diagonal(dim1=1, dim2=2).transpose(1, 2).flatten(1)
-        return weights.flatten(1), summed, *self._changed(e, seen.flatten(0, 1), changes)
+        return weights.flatten(1), summed, *self._changed(e, seen, changes)
 
     def _apart(self, given: Sequence[Tensor]) -> tuple[Sequence[Tensor], Sequence[Tensor]]:
         """What a block is given for attention, and the parameters of the change of the states."""
         count = len(given) - len(self._changes())
         return given[:count], given[count:]
+
+    def _maps(self) -> list[Tensor]:
+        """W_w and W_b (2 d, d), and their biases (2 d,): one product for both."""
+        maps = self.weigh, self.add
+        return [torch.cat([each.weight for each in maps]), torch.cat([each.bias for each in maps])]
 
     def _changes(self) -> list[Tensor]:
         """The parameters of the change of the states of pairs."""

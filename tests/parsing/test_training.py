@@ -372,7 +372,8 @@ def test_damage_to_what_it_goes_on_from_is_seen(part: tuple[Plan, Path, Path], n
     plan, out, _ = part
     file = out.with_name("parser.part") / name
     content = file.read_bytes()
-    for wrong in (b"", b"[" * 50_000, bytes([*content[:30], content[30] ^ 1, *content[31:]])):
+    cut = b"[" * 50_000 if name.endswith("json") else b""
+    for wrong in (cut, bytes([*content[:30], content[30] ^ 1, *content[31:]])):
         file.write_bytes(wrong)
         with pytest.raises(StructPEError, match="remove the folder, and train again"):
             train(plan, out)

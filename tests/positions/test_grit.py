@@ -14,6 +14,7 @@ from structpe.encodings import RRWP, LabelPath, Offset, RandomWalk
 from structpe.errors import EncodingError, PositionError, UnsupportedTerm
 from structpe.positions import MODELS, Dims, Site, build
 from structpe.positions.batch import encode
+from structpe.positions.by_rows import LIVE, ONE_BLOCK
 from structpe.positions.grit import signed_root
 from structpe.structure import Structure, path
 from structpe.terms import Terms
@@ -270,3 +271,45 @@ def test_a_bias_of_walks_pair_by_pair() -> None:
         PositionError, match=r"'random-walk-bias' needs a vector per pair .*; 'offset' gives one number"
     ):
         MODELS["random-walk-bias"](Dims(8, 2, 1), encoding=Offset())
+
+
+@pytest.mark.parametrize("rectified", [True, False])
+@pytest.mark.parametrize("sizes", [(6,), (5, 5), (6, 3, 1)], ids=str)
+@pytest.mark.parametrize("at_once", [1 << 25, 0], ids=["one block", "blocks"])
+def test_gradients_by_hand_are_those_that_pytorch_finds(
+    rectified: bool, sizes: tuple[int, ...], at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """torch.func gets formulas, whose gradients PyTorch knows; some pairs are hidden, in one query all are."""
+    monkeypatch.setitem(ONE_BLOCK, "cpu", at_once)
+    monkeypatch.setitem(LIVE, "cpu", 500)
+    model = made("grit", Dims(8, 2, 2), rectified=rectified)
+    positions, x = encode([molecule(1, size) for size in sizes], model.encodings), noise(len(sizes), max(sizes), 8)
+    names, parameters = zip(*model.named_parameters(), strict=True)
+    there = torch.rand(len(sizes), 2, max(sizes), max(sizes), generator=torch.Generator().manual_seed(0)) < 0.8
+    there[:, :, 1:2] = False
+
+    class Whole(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.model = model
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            prepared = model.prepare(positions)
+            for layer in range(2):
+                out, prepared = model.attend(x, prepared, Site(layer), Terms(mask=(there,)))
+                x = x + out
+            return x.square().sum() + prepared.pairs.sin().sum()
+
+    def loss(x: torch.Tensor, *given: torch.Tensor) -> torch.Tensor:
+        named = {f"model.{name}": each for name, each in zip(names, given, strict=True)}
+        return torch.func.functional_call(net, named, (x,))
+
+    net = Whole()
+    expected = torch.func.grad(loss, tuple(range(1 + len(names))))(x, *(each.detach() for each in parameters))
+    x.requires_grad_()
+    found = torch.autograd.grad(net(x), [x, *parameters], create_graph=True, allow_unused=True)
+    for mine, theirs in zip(found, expected, strict=True):
+        torch.testing.assert_close(torch.zeros_like(theirs) if mine is None else mine, theirs)
+    again, *_ = torch.autograd.grad(found[0].square().sum(), x)
+    of_func = torch.func.grad(lambda x: torch.func.grad(loss)(x, *parameters).square().sum())(x.detach())
+    torch.testing.assert_close(again, of_func)

@@ -4,15 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 import torch
+from scipy.linalg import expm, expm_frechet
 from torch import Tensor
 
 from structpe.encodings.coordinates import Coordinates
 from structpe.errors import PositionError
 from structpe.positions import Dims, PositionModel, Site
 from structpe.positions.batch import encode
-from structpe.positions.rotary_lie import CayleyString, CirculantString, ComRoPE, LieRE
+from structpe.positions.by_rows import LIVE, ONE_BLOCK
+from structpe.positions.rotary_lie import (
+    CayleyString,
+    CirculantString,
+    ComRoPE,
+    LieRE,
+    PairCoordinates,
+    exponential,
+    skew,
+)
 from structpe.structure import Structure
 from structpe.transforms import grid
 from tests.golden import golden
@@ -155,3 +166,41 @@ def test_what_cannot_be_turned_is_refused(make: Callable[[], PositionModel], tex
     model = LieRE(Dims(8, 2, 1), Coordinates(3))
     with pytest.raises(PositionError, match="'liere' needs 2 coordinates per unit; 'coordinates' gives 3 numbers"):
         model.prepare(encode([grid((1, 2, 2))], model.encodings))
+
+
+@pytest.mark.parametrize("width", [1, 2, 4, 8])
+@pytest.mark.parametrize("scale", [0.0, 1e-9, 0.3, 5.0, 300.0])
+def test_exponentials_and_their_gradients(width: int, scale: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By SciPy, whose derivative along a direction is Frechet's; rotations, other matrices, and equal eigenvalues."""
+    x = noise(6, width, width) * scale
+    x[:3] = x[:3] - x[:3].mT
+    if width > 1:  # two angles that are the same
+        x[0] = skew(torch.zeros(width * (width - 1) // 2, dtype=x.dtype), width)
+        x[0].diagonal(1)[::2], x[0].diagonal(-1)[::2] = scale, -scale
+    x[3:] = x[3:] / max(scale, 1)
+    x.requires_grad_()
+    weights = noise(6, width, width, seed=1)
+    for at_once in (1 << 25, 0):
+        monkeypatch.setitem(ONE_BLOCK, "cpu", at_once)
+        monkeypatch.setitem(LIVE, "cpu", 1 << 13)
+        made = exponential(x)
+        (found,) = torch.autograd.grad(made, x, weights)
+        close = 1e-12 * max(scale, 1)
+        for one, mine, along, grad in zip(x, made, weights, found, strict=True):
+            np.testing.assert_allclose(mine.detach(), expm(one.detach().numpy()), atol=close)
+            back = expm_frechet(one.detach().numpy().T, along.numpy(), compute_expm=False)
+            np.testing.assert_allclose(grad, back, atol=20 * close)
+    assert exponential(x[:0]).shape == (0, width, width)
+
+
+def test_each_place_is_turned_once() -> None:
+    """Units of other structures at the same place, and in another order, get the same rotations."""
+    model = made("liere", Dims(8, 2, 1))
+    places = torch.tensor([[[0.0, 1.0], [2.0, 1.0]], [[2.0, 1.0], [0.5, 0.0]]], dtype=torch.float64)
+    generators = model.generators(0)
+    (map_,) = model.terms(PairCoordinates(places, places), Site(0)).maps
+    q = noise(2, 2, 2, 4)
+    turned, _ = map_(q, q)
+    for b, h, n in np.ndindex(2, 2, 2):
+        exponent = sum(places[b, n, c] * generators[h, 0, c] for c in range(2))
+        torch.testing.assert_close(turned[b, h, n], torch.linalg.matrix_exp(exponent) @ q[b, h, n])
