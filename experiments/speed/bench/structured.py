@@ -164,6 +164,8 @@ def _measure(name: str, make: Callable[[int, int], Ways], b: int, n: int, rounds
     ways = make(b, n)
     if make is not layer:  # peers' layers have weights of their own
         _check(name, ways)
+    for run in ways.run.values():
+        run()
     grad = torch.randn_like(ways.run[NONE]())
 
     def forward(run: Callable[[], Tensor]) -> None:
