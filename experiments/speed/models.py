@@ -32,16 +32,18 @@ from typing import Any
 
 import torch
 from timing import clock
-from torch import Tensor
+from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 sys.path.insert(0, str(Path(__file__).parent / "bench"))
+from attention import DIMS, SITE
 from samples import binary_trees
-from attention import DIMS, Around
 
 import structpe
+from structpe.attention import Layout
 from structpe.errors import StructPEError
-from structpe.positions import MODELS, build, by_rows
+from structpe.nn.layer import Attention, Context, OwnAttention
+from structpe.positions import MODELS, PositionModel, Positions, build, by_rows
 from structpe.positions.batch import encode
 from structpe.structure import Structure
 from structpe.tasks.config import fitted
@@ -56,7 +58,15 @@ TURN, LONGEST = 0.03, 12.0
 ABOVE = 3.0
 PRODUCTS = (
     *("mm", "addmm", "bmm", "baddbmm", "convolution", "convolution_backward", "mkldnn_rnn_layer"),
-    *("linalg_matrix_exp", "_linalg_eigh", "linalg_lu_factor_ex", "_linalg_solve_ex", "_fft_r2c", "_fft_c2r", "_fft_c2c"),
+    *(
+        "linalg_matrix_exp",
+        "_linalg_eigh",
+        "linalg_lu_factor_ex",
+        "_linalg_solve_ex",
+        "_fft_r2c",
+        "_fft_c2r",
+        "_fft_c2c",
+    ),
     *("_scaled_dot_product_flash_attention_for_cpu", "_scaled_dot_product_flash_attention_for_cpu_backward"),
 )
 
@@ -113,6 +123,23 @@ def _alone(function: Any, args: Sequence[Any], options: Sequence[tuple[str, Any]
     given = [each.drawn() if isinstance(each, _Like) else each for each in args]
     named = {name: each.drawn() if isinstance(each, _Like) else each for name, each in options}
     return turns({"": lambda: function(*given, **named)}, 3, TURN / 10)[""]
+
+
+class Around(nn.Module):
+    """One attention, as in a layer: vectors of units are normalised before it. Without, some scores would be so large
+    that weights are subnormal numbers, with which processors are slow.
+    """
+
+    def __init__(self, position: PositionModel) -> None:
+        super().__init__()
+        self.position, self.norm = position, nn.LayerNorm(DIMS.width)
+        self.attention = OwnAttention() if position.own_attention else Attention(DIMS)
+
+    def forward(self, x: Tensor, positions: Positions) -> Tensor:
+        """(b, n, d) to (b, n, d)."""
+        context = Context(self.position, Layout.full(*x.shape[:2]), [positions])
+        rows = self.norm(context.before(context.inputs(x.flatten(0, 1)), SITE))
+        return self.attention(rows, context, SITE).view_as(x)
 
 
 def step_of(name: str, count: int, units: int) -> Callable[[], None]:
