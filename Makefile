@@ -66,7 +66,7 @@ $(VENV)/.torch: constraints.txt
 	@touch $@
 
 $(VENV)/.demo: $(VENV)/.torch pyproject.toml
-	$(PIP) --editable '.[all]'
+	$(PIP) --editable '.[train]'
 	$(UNSHADOWED)
 	@touch $@
 

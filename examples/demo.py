@@ -16,12 +16,8 @@ from rich.console import Console
 from rich.table import Table
 
 import structpe
-from structpe.errors import StructPEError
-from structpe.tasks.graph_to_text.config import load_config
-from structpe.tasks.graph_to_text.generator import Generated
-from structpe.tasks.graph_to_text.scores import Scores
-from structpe.tasks.runs import train
-from structpe.tasks.training.result import Result
+from structpe import StructPEError
+from structpe.tasks import Generated, Result, Scores, load_config, train
 
 JOBS = {"AMR": Path("examples/amr.yaml"), "triples": Path("examples/kg.yaml")}
 SHOWN = 12

@@ -40,6 +40,17 @@ STUDIES = (
     "molhiv",
 )
 STUDIES += ("molhiv-tuned", "peptides-gpu", "peptides-tuned", "knowledge", "wn18rr", "esol")
+SPEED = (
+    "encodings",
+    "encodings-corpora",
+    "batches",
+    "batches-corpora",
+    "memory",
+    "every-encoding",
+    "every-model",
+    "kernels",
+)
+SPEED += ("hugging-face", "diet", "linear", "dropout", "compiled", "decoding")
 
 
 @dataclass(frozen=True)
@@ -136,14 +147,19 @@ def on_gpu(table: str) -> str:
     return str(script("speed/on_gpu.py").made(table))
 
 
-def dropout() -> str:
-    """What drawing takes."""
-    return (HERE / "speed" / "results" / "dropout.md").read_text(encoding="utf-8").strip()
+def of_speed(table: str) -> str:
+    """What was measured on a CPU: a file, and how it was made."""
+    return str(script("speed/told.py").kept(table))
 
 
-def linear() -> str:
-    """What linear attention takes."""
-    return (HERE / "speed" / "results" / "linear.md").read_text(encoding="utf-8").strip()
+def slower() -> str:
+    """Where another library is faster."""
+    return str(script("speed/told.py").slower())
+
+
+def heavy() -> str:
+    """Position models that take long, and why."""
+    return str(script("speed/told.py").heavy())
 
 
 GAINS = ("graph_to_text", "pretrained")
@@ -161,8 +177,9 @@ PARTS = (
     Part("comparison", "docs/comparison.md", comparison),
     Part("longer inputs", "docs/comparison.md", longer),
     *(Part(f"{table} on a GPU", "docs/speed.md", partial(on_gpu, table)) for table in script("speed/on_gpu.py").TABLES),
-    Part("dropout", "docs/speed.md", dropout),
-    Part("linear attention", "docs/speed.md", linear),
+    *(Part(f"speed: {table}", "docs/speed.md", partial(of_speed, table)) for table in SPEED),
+    Part("where others are faster", "docs/speed.md", slower),
+    Part("models that take long", "docs/speed.md", heavy),
     Part("expressivity", "docs/expressivity.md", expressivity),
     Part("brec", "docs/expressivity.md", brec),
     Part("graph to text", "experiments/README.md", texts),

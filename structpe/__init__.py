@@ -18,25 +18,34 @@ from structpe.faces import face
 
 if TYPE_CHECKING:
     from structpe.attention import attend
+    from structpe.data.batch import Batch
+    from structpe.datasets.samples import sample
     from structpe.encodings import Encoding
     from structpe.errors import StructPEError
-    from structpe.formats import as_structure, as_structures, convert, each_structure, read, write
-    from structpe.positions import Dims, PositionModel, Positions, Site, build
+    from structpe.formats import as_structure, as_structures, convert, each_structure, read, tree, triples, write
+    from structpe.nn import Stack, StackConfig
+    from structpe.pictures.show import show
+    from structpe.positions import Dims, PositionModel, Positions, Site, build, list_models
     from structpe.positions.batch import encode
     from structpe.positions.citing import cite
+    from structpe.registry import import_code
     from structpe.structure import Structure, path
-    from structpe.tasks.runs import load
+    from structpe.tasks.runs import load, train
     from structpe.terms import Lookup, Terms
+    from structpe.transforms import grid, levi
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Batch",
     "Dims",
     "Encoding",
     "Lookup",
     "PositionModel",
     "Positions",
     "Site",
+    "Stack",
+    "StackConfig",
     "StructPEError",
     "Structure",
     "Terms",
@@ -48,9 +57,18 @@ __all__ = [
     "convert",
     "each_structure",
     "encode",
+    "grid",
+    "import_code",
+    "levi",
+    "list_models",
     "load",
     "path",
     "read",
+    "sample",
+    "show",
+    "train",
+    "tree",
+    "triples",
     "write",
 ]
 
@@ -60,6 +78,7 @@ __getattr__, __dir__ = face(
         "as_structure": "formats",
         "as_structures": "formats",
         "attend": "attention",
+        "Batch": "data.batch",
         "build": "positions",
         "cite": "positions.citing",
         "convert": "formats",
@@ -67,16 +86,27 @@ __getattr__, __dir__ = face(
         "each_structure": "formats",
         "encode": "positions.batch",
         "Encoding": "encodings",
+        "grid": "transforms",
+        "import_code": "registry",
+        "levi": "transforms",
+        "list_models": "positions",
         "load": "tasks.runs",
         "Lookup": "terms",
         "path": "structure",
         "PositionModel": "positions",
         "Positions": "positions",
         "read": "formats",
+        "sample": "datasets.samples",
+        "show": "pictures.show",
         "Site": "positions",
-        "Structure": "structure",
+        "Stack": "nn",
+        "StackConfig": "nn",
         "StructPEError": "errors",
+        "Structure": "structure",
         "Terms": "terms",
+        "train": "tasks.runs",
+        "tree": "formats",
+        "triples": "formats",
         "write": "formats",
     },
 )

@@ -4,26 +4,32 @@ Nothing is listed by hand. A new class in a file of ``structpe/positions`` is in
 A look-up imports the module of the class, not the whole package: it searches the sources of the package for the name.
 This is only a hint. Without it, for example without sources, everything is imported, and the name is found as well.
 Other distributions add theirs through entry points: the group is the name of the package, such as
-``structpe.positions``, and the value is a module, which is imported.
+``structpe.positions``, and the value is a module, which is imported. :func:`import_code` imports what is in no
+distribution.
 """
 
 from __future__ import annotations
 
 import difflib
 import importlib
+import os
 import pkgutil
 import re
+import sys
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
-from structpe.errors import StructPEError
+from structpe.errors import ConfigError, StructPEError, reason_of
 
-__all__ = ["Registered", "Registry", "unknown"]
+__all__ = ["IMPORTS", "Registered", "Registry", "check_imported", "import_code", "unknown"]
 
 T = TypeVar("T")
+
+IMPORTS = "STRUCTPE_IMPORTS"
+"""The environment variable with the modules and files that registries import, joined as in ``PATH``."""
 
 _FEW = 50
 """How many names an error lists."""
@@ -91,8 +97,20 @@ class Registry(Mapping[str, T], Generic[T]):
             found = self._of_class(name)
         return found
 
+    def face(self) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+        """``__getattr__`` and ``__dir__`` of the package, from which all its classes can then be imported: T5, say."""
+
+        def find(name: str) -> Any:
+            if not name[:1].isupper():  # a module, or one that is missing
+                raise AttributeError(f"module {self.package!r} has no attribute {name!r}")
+            if (found := self.of_class(name)) is None:
+                raise AttributeError(unknown(f"{self.what} class", name, sorted(map(_named, self.values()))))
+            return found
+
+        return find, lambda: sorted({*vars(sys.modules[self.package]), *map(_named, self.values())})
+
     def _of_class(self, name: str) -> T | None:
-        return next((each for each in self._classes.values() if getattr(each, "__name__", None) == name), None)
+        return next((each for each in self._classes.values() if _named(each) == name), None)
 
     def __iter__(self) -> Iterator[str]:
         self._load()
@@ -112,6 +130,8 @@ class Registry(Mapping[str, T], Generic[T]):
     def _load(self) -> None:
         if not self._complete:
             self._load_own()
+            for given in _given():
+                import_code(given)
             _import_others(self.package)
             self._complete = True
 
@@ -168,6 +188,65 @@ def _import_all(package: str) -> None:
             importlib.import_module(module.name)
 
 
+def import_code(given: str) -> None:
+    """Import a module or a Python file of one's own, which runs its code: its classes enter the registries.
+
+    Processes that this process starts import it as well, when they look for a name that they do not know; the
+    environment variable ``STRUCTPE_IMPORTS`` tells them. It may also be set by hand.
+
+    Args:
+        given: dotted name of a module, or path of a file that ends in ``.py``, whose folder is then searched for
+            modules too, after all others.
+
+    Raises:
+        ConfigError: there is no such module or file, another module has its name, or it raises an error.
+    """
+    name = given
+    if given.endswith(".py"):
+        file = Path(given).resolve()
+        if not file.is_file():
+            raise ConfigError(f"there is no file {given} to import; check the path")
+        given, name = str(file), file.stem
+        if str(file.parent) not in sys.path:
+            sys.path.append(str(file.parent))
+    try:
+        module = importlib.import_module(name)
+    except StructPEError as error:
+        raise error.at(given) from None
+    except Exception as error:  # it runs any code
+        raise ConfigError(
+            f"{given} cannot be imported ({type(error).__name__}: {reason_of(error)}); correct it"
+        ) from error
+    if given != name and Path(getattr(module, "__file__", None) or "").resolve() != file:
+        raise ConfigError(f"{given} has the name of another module, {name!r}; give the file another name")
+    if given not in _given():
+        os.environ[IMPORTS] = os.pathsep.join([*_given(), given])
+
+
+def _given() -> list[str]:
+    return [each for each in os.environ.get(IMPORTS, "").split(os.pathsep) if each]
+
+
+def check_imported(names: Sequence[str]) -> None:
+    """Check that the code that a run needs is imported. A run does not import it: its folder may be of somebody else.
+
+    Args:
+        names: as of :func:`import_code`, perhaps on another machine.
+
+    Raises:
+        ConfigError: some is not.
+    """
+    for given in _given():  # in a process that another one has started
+        import_code(given)
+    for given in names:
+        name = Path(given).stem if given.endswith(".py") else given
+        if name not in sys.modules:
+            raise ConfigError(
+                f"it needs the code of {given}, which is not imported; if you trust it, give --import {given}, or call "
+                f"structpe.import_code({given!r}) first: either runs it"
+            )
+
+
 def _import_others(group: str) -> None:
     """Import what other distributions give as entry points of a group.
 
@@ -213,6 +292,10 @@ def unknown(what: str, given: str, known: list[str], also: Sequence[str] = ()) -
 
 def _module(entry: object) -> str:
     return str(getattr(entry, "__module__", "structpe."))
+
+
+def _named(entry: object) -> str:
+    return str(getattr(entry, "__name__", ""))
 
 
 def _described(entry: object) -> str:

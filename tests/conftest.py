@@ -10,8 +10,9 @@ import random
 import signal
 import sys
 from collections.abc import Iterator
-from functools import partial
+from functools import cache, partial
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -71,9 +72,9 @@ def pytest_collectstart() -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Modules and tests live as long as the process: the garbage collector need not look at them again and again."""
-    gc.collect()
+    """Modules and tests live as long as the process: the garbage collector need not look at them, now or later."""
     gc.freeze()
+    gc.set_threshold(10_000, 20, 20)
     gc.enable()
 
 
@@ -84,6 +85,20 @@ def kernels_at_once() -> Iterator[None]:
 
     with at_once():
         yield
+
+
+@cache
+def _listed() -> list[Any]:
+    from structpe.cli.rows import models  # not above: as in kernels_at_once
+
+    return models(16, 2, 2)
+
+
+@pytest.fixture
+def listed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands list all models as they were built once, and small: to build large ones takes seconds."""
+    listed = _listed()
+    monkeypatch.setattr("structpe.cli.rows.models", lambda width, heads, layers: listed)
 
 
 @pytest.fixture

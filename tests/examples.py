@@ -13,7 +13,7 @@ __all__ = ["examples", "register"]
 
 USUAL = 50
 """How many a test asks for that does not say."""
-FEWEST = 6
+FEWEST = 4
 
 
 def register() -> None:
@@ -22,7 +22,7 @@ def register() -> None:
     The machines that run tests share their cores: the time of one example says nothing. Examples are the same each
     time, so that a failure in continuous integration is a failure at home.
     """
-    for name, count in (("quick", 2 * USUAL // 5), ("thorough", 2 * USUAL)):
+    for name, count in (("quick", USUAL // 4), ("thorough", 2 * USUAL)):
         settings.register_profile(name, deadline=None, derandomize=True, max_examples=count)
     settings.load_profile("quick")
 

@@ -22,7 +22,7 @@ from typing import Any
 
 import pytest
 
-__all__ = ["ALIKE", "COUNT", "few", "in_turn", "only", "take_turn"]
+__all__ = ["ALIKE", "COUNT", "KINDS", "few", "fewer", "in_turn", "only", "take_turn"]
 
 ALIKE: tuple[str, ...] = (
     "abs-scalar diet-abs segment-bias",
@@ -57,11 +57,27 @@ ALIKE: tuple[str, ...] = (
 )
 """Names of models, those of one signature in a row."""
 
+KINDS: tuple[str, ...] = (
+    "alibi-causal abs-scalar cayley-string diet-abs-lin disan swin-windows wire",
+    "rotary dufter-abs dynamic-ntk floater mixed-rotary tupe-a",
+    "alibi beit gkat graformer huang-m1 huang-m3 huang-m4 glm-global glm-local",
+    "t5 composite convolution-dynamic convolution-dynamic-key da-transformer deberta tener-survey transformer-xl",
+    "shaw code-transformer spr-rel tener",
+    "graphormer cai rr spr",
+    "sinusoidal cape-2d learned",
+    "detr deberta-emd shortformer",
+    "exphormer sliding-window",
+    "floater-input universal-sinusoidal",
+    "zhu-avg peng tupe-r",
+)
+"""Of these representatives, those that act at the same sites and read the same: units, pairs or listed pairs."""
+
 COUNT = 10
 """How many others a law runs on."""
 
 _ROW = {name: number for number, row in enumerate(ALIKE) for name in row.split()}
 _PLACE = {name: place for row in ALIKE for place, name in enumerate(row.split())}
+_KIND = {name: row.split()[0] for row in KINDS for name in row.split()}
 _turn = date.today().toordinal()
 
 
@@ -90,6 +106,20 @@ def few(names: Iterable[str], count: int = COUNT) -> list[Any]:
     others = [name for name in every if name not in chosen.values()]
     quick = {*chosen.values(), *in_turn(others, count)}
     return [name if name in quick else pytest.param(name, marks=pytest.mark.slow) for name in every]
+
+
+def fewer(names: Iterable[str]) -> list[Any]:
+    """Parameters of a law that asks only where a model acts and what it reads: one of each row of ``KINDS``.
+
+    Args:
+        names: of the models that the law is about.
+    """
+    every = few(names)
+    quick = [name for name in every if isinstance(name, str)]
+    chosen = {_KIND.get(name, name): name for name in quick}
+    chosen |= {name: name for name in quick if name in chosen}
+    others = [name for name in quick if name not in chosen.values()]
+    return [pytest.param(each, marks=pytest.mark.slow) if each in others else each for each in every]
 
 
 def only(every: Iterable[Any], *quick: Any) -> list[Any]:

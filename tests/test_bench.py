@@ -16,11 +16,12 @@ from tests.forking import forked
 
 pytestmark = pytest.mark.early
 
-BESIDE, ALONE, ATTENTION, INJECTED = (
+BESIDE, ALONE, ATTENTION, INJECTED, READY = (
     "Encodings and other libraries",
     "Every encoding",
     "Every position model in one attention",
     "Position models in models of Hugging Face",
+    "From structures to a batch",
 )
 
 
@@ -54,7 +55,8 @@ def test_every_encoding_and_position_model_has_a_row() -> None:
     beside = names(done.stdout, BESIDE)
     assert {"undirected-distance", "laplacian", "random-walk", "rrwp", "lowest-common-ancestor"} <= set(beside)
     assert set(beside) <= set(ENCODINGS)
-    assert names(done.stdout, INJECTED) == ["hf-t5", "hf-bert", "hf-llama"]
+    assert names(done.stdout, INJECTED) == [name for name in ("hf-t5", "hf-bert", "hf-llama") for _ in range(3)]
+    assert {"batch-of", "batch-collate"} <= set(names(done.stdout, READY))
 
 
 def test_what_is_registered_has_rows_without_an_edit() -> None:
@@ -71,30 +73,34 @@ class More(T5, name="another-t5"): ...
 
 @pytest.mark.slow
 def test_a_few_rows_are_measured() -> None:
-    done = bench("--rounds", "1", "--only", "depth", "feature", "t5", "vit", "electrostatic", "hf-bert")
+    done = bench("--rounds", "1", "--only", "depth", "feature", "t5", "vit", "electrostatic", "hf-bert", "batch-of")
     assert done.returncode == 0, done.stderr
     head = done.stdout.splitlines()[0]
-    assert head.startswith(datetime.date.today().isoformat())
+    assert head.startswith("`python experiments/speed/bench --rounds 1 --only depth")
+    assert f"{datetime.date.today().isoformat()}, commit " in head
     assert "one thread of" in head
-    assert re.search(r"structpe \S+, Python \S+, numpy \S+, scipy \S+, networkx \S+, PyTorch \S+, PyG ", head)
+    assert re.search(r"Python \S+, numpy \S+, scipy \S+, networkx \S+, PyTorch \S+, PyG .*; seed 0\.$", head)
     beside = rows(done.stdout, BESIDE)
     assert {"scipy", "networkx"} <= {cells[2] for cells in beside}
-    for name, _, _, ours, theirs, ratio in beside:
+    for name, _, _, padded, flat, without, theirs, *ratios in beside:
         assert name == "depth"
-        assert value(ours) > 0
-        assert value(theirs) / value(ours) == pytest.approx(value(ratio), rel=0.02)
+        for ours, ratio in zip((padded, flat, without), ratios, strict=True):
+            assert value(ours) > 0
+            assert value(theirs) / value(ours) == pytest.approx(value(ratio), rel=0.02)
     alone = {cells[0]: cells[1:] for cells in rows(done.stdout, ALONE)}
     assert list(alone) == ["depth", "electrostatic", "feature"]
     assert all(value(cell) > 0 for cell in alone["electrostatic"][:-1])
     assert "the structure has no feature 'feature', it has: span" in alone["feature"][-1]
     attention = {cells[0]: cells[1:] for cells in rows(done.stdout, ATTENTION)}
     assert list(attention) == ["electrostatic", "t5", "vit"]
-    assert attention["vit"][1] == "32 grids of 4 by 6"
-    assert attention["t5"][1] == "32 drawn trees"
-    assert all(value(cell) > 0 for cells in attention.values() for cell in cells[2:])
+    assert attention["vit"][1].startswith("grids of 4 by 6")
+    assert attention["t5"][1] == "trees"
+    assert all(value(cell) > 0 for name in ("electrostatic", "t5") for cell in attention[name][2:])
     injected = rows(done.stdout, INJECTED)
-    assert [cells[1] for cells in injected] == ["sdpa", "eager", "structpe, without", "with bias", "with vectors"]
-    assert injected[0][3] == injected[0][5] == "1"
+    assert [cells[2] for cells in injected[:4]] == ["default: sdpa", "structpe, without", "with bias", "with vectors"]
+    assert [cells[1] for cells in injected[::4]] == ["64 of 24", "8 of 128", "2 of 512"]
+    assert all(cells[4] == cells[6] == "1" for cells in injected[::4])
+    assert [cells[1] for cells in rows(done.stdout, READY)] == ["larger molecules", "larger AMR graphs"]
     assert f"{ATTENTION}: 3 of 3, vit, " in done.stderr
     assert "3 of 3" not in done.stdout
 
@@ -117,9 +123,9 @@ Peer.forward = forward
 @pytest.mark.parametrize(
     ("name", "before", "expected"),
     [
-        ("depth", LATER, "depth of 200 parses: networkx and structpe differ on graph 0, by 1 at the most"),
+        ("depth", LATER, "depth of parses: networkx and structpe differ on graph 0, by 1 at the most"),
         pytest.param(
-            *("laplacian", TURNED, "laplacian of 1,000 larger molecules: PyG and structpe differ on graph 0, by "),
+            *("laplacian", TURNED, "larger molecules: PyG, is_undirected=True and structpe differ on graph 0, by "),
             marks=pytest.mark.slow,
         ),
     ],
@@ -152,6 +158,7 @@ Size.many = many
     [
         (["--only", "laplacain"], "no encoding or position model named 'laplacain'. Did you mean 'laplacian'?"),
         (["--rounds", "0"], "--rounds is 0; give 1 or more"),
+        (["--write", "--only", "t5"], "--write would put a part in place of whole tables; give it a word, such as"),
     ],
 )
 def test_a_wrong_word_is_explained(words: list[str], expected: str) -> None:

@@ -9,13 +9,13 @@ import ast
 import re
 import shlex
 from collections.abc import Iterator
+from functools import cache
 
 import pytest
 
 from structpe.cli import COMMANDS, main
 from structpe.cli.base import UsageError
 from tests.modules import ROOT
-from tests.representatives import only
 
 PAGES = sorted([*(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "howto").glob("*.md"), *ROOT.glob("*.md")])
 INLINE = re.compile(r"(?<![`\w])`(structpe [^`\n]+)`(?!`)")
@@ -53,6 +53,9 @@ def of_code() -> Iterator[tuple[str, str]]:
 LINES = sorted({*of_pages(), *of_code()})
 
 
+parser = cache(main.parser)
+
+
 def words_of(line: str) -> list[str]:
     """The words after ``structpe``, up to where the shell goes on with something else."""
     words = shlex.split(line.replace("\\|", "|"), comments=True)[1:]
@@ -68,7 +71,7 @@ def wrong(line: str) -> str:
     cut = "..." in words
     words = [word for word in words if word != "..."]
     try:
-        given, rest = main.parser().parse_known_args(words)
+        given, rest = parser().parse_known_args(words)
     except UsageError as error:
         named = words[0] in COMMANDS and all(word.startswith("--") for word in words[1:])
         lacks = any(each in str(error) for each in ("arguments are required", "expected one", "expected at least one"))
@@ -102,7 +105,7 @@ def test_what_cannot_be_typed_is_seen(line: str, right: bool) -> None:
 
 
 def test_every_line_can_be_typed() -> None:
-    troubles = [f"{where}: {line}: {wrong(line)}" for where, line in LINES if wrong(line)]
+    troubles = [f"{where}: {line}: {trouble}" for where, line in LINES if (trouble := wrong(line))]
     assert not troubles, "\n".join(troubles)
 
 
@@ -115,11 +118,10 @@ CHEAP = {
 
 
 TRIED = [each for each in CHEAP.values() if not re.search(r"\b[A-Z]{4,}\b", each[1])]
-LARGE = ("structpe positions", "structpe positions --json")
-"""Tables of all models, of which --decodes is one."""
 
 
-@pytest.mark.parametrize("each", only(TRIED, *(each for each in TRIED if each[1] not in LARGE)), ids=": ".join)
+@pytest.mark.usefixtures("listed_once")
+@pytest.mark.parametrize("each", TRIED, ids=": ".join)
 def test_a_line_that_is_cheap_runs(each: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     where, line = each
     words = words_of(line)

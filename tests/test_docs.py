@@ -38,6 +38,7 @@ PAGES = sorted(
 LONG = {"index.md", "parsing.md", "pretrained.md", "reliability.md", "7_from_amr_to_text.md", "8_a_fair_comparison.md"}
 LONG |= {"2_absolute_or_relative.md", "3_trees.md", "graph_to_text.md", "predict.md", "benchmarks.md", "encodings.md"}
 LONG |= {"pictures.md", "cookbook.md", "adapters.md", "scale.md", "files.md", "datasets.md", "pyg_dataset.md"}
+LONG |= {"1_what_a_position_is.md", "idea.md", "4_graphs.md"}
 """Pages that take about two seconds or more."""
 TRIED = [pytest.param(page, marks=[pytest.mark.slow] if page.name in LONG else []) for page in PAGES]
 BLOCK = re.compile(
@@ -46,6 +47,9 @@ BLOCK = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 """A fenced block, why it is not run or how it ends, and the block of text right behind it: what it prints."""
+FACES = {"data", "datasets", "encodings", "formats", "nn", "parsing", "pictures", "positions", "tasks", "adapters", ""}
+FACES |= {f"adapters.{name}" for name in ("dgl", "pyg", "pytorch", "timm", "transformers")}
+"""The modules of ``structpe`` from which pages import, the package itself among them; the rest are their attributes."""
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)")
 
 
@@ -285,3 +289,17 @@ def test_a_lesson_becomes_a_notebook_with_the_same_program_and_closed_answers() 
         assert "../figures/" not in text, "pictures must be in the notebook"
         answers = [cell for cell in code if cell["metadata"]]
         assert len(answers) >= lesson.read_text(encoding="utf-8").count("<details>") >= 2
+
+
+def test_programs_in_pages_import_from_sixteen_places() -> None:
+    """``from structpe import errors`` and ``structpe.errors`` are of the first place."""
+    programs = {str(page): "\n".join(block.text for block in blocks(page)) for page in [*PAGES, ROOT / "README.md"]}
+    for file in [*(ROOT / "examples").glob("*.py"), *(ROOT / "docs" / "gallery").glob("*.py")]:
+        programs[str(file)] = file.read_text(encoding="utf-8")
+    found = {
+        (module, where)
+        for where, text in programs.items()
+        for module in re.findall(r"^ *(?:from|import) structpe\.?([\w.]*)", text, re.MULTILINE)
+    }
+    assert not {(module, where) for module, where in found if module not in FACES}
+    assert len({module for module, where in found}) > 10

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import ast
+import json
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import structpe
 from structpe.positions import MODELS
-
-FILE = Path(structpe.__file__)
 
 
 @pytest.mark.parametrize("name", structpe.__all__)
@@ -21,13 +22,16 @@ def test_every_public_name_is_there(name: str) -> None:
     assert name in dir(structpe)
 
 
-def test_the_lists_agree() -> None:
-    tree = ast.parse(FILE.read_text(encoding="utf-8"))
+@pytest.mark.parametrize("name", ["structpe", "structpe.data", "structpe.nn", "structpe.tasks"])
+def test_the_lists_of_a_face_agree_and_its_names_are_there(name: str) -> None:
+    package = import_module(name)
+    tree = ast.parse(Path(str(package.__file__)).read_text(encoding="utf-8"))
     block = next(node for node in tree.body if isinstance(node, ast.If))
     for_types = {alias.name for each in block.body if isinstance(each, ast.ImportFrom) for alias in each.names}
     faces = next(node.value for node in tree.body if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call))
     names = set(ast.literal_eval(faces.args[1]))
-    assert for_types == set(structpe.__all__) == names
+    assert for_types == set(package.__all__) == names <= set(dir(package))
+    assert all(hasattr(package, each) for each in names)
 
 
 def test_a_name_that_is_not_there() -> None:
@@ -35,11 +39,32 @@ def test_a_name_that_is_not_there() -> None:
         _ = structpe.atend  # type: ignore[attr-defined]
 
 
-def test_modules_are_attributes_too() -> None:
+PROCESS = """
+import json, sys
+import structpe
+at_once = [*sys.modules]
+import torch
+before = set(sys.modules)
+from structpe import attend, build, encode, path
+more = sorted(set(sys.modules) - before)
+loaded = [name for name in ("structpe.formats", "structpe.nn.layer") if name in sys.modules]
+modules = [structpe.formats.tree.__module__, structpe.nn.layer.__name__]
+print(json.dumps([at_once, len(before), more, loaded, modules]))
+"""
+
+
+@pytest.fixture(scope="module")
+def imported() -> Any:
+    """What a new process has imported after each of its lines."""
+    done = subprocess.run([sys.executable, "-c", PROCESS], capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+def test_modules_are_attributes_too(imported: Any) -> None:
     """As in PyTorch: one ``import structpe`` is enough for ``structpe.formats.tree``."""
-    code = "import structpe; print(structpe.formats.tree.__module__, structpe.nn.layer.__name__)"
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    assert found == ["structpe.formats.trees", "structpe.nn.layer"]
+    *_, loaded, modules = imported
+    assert loaded == []
+    assert modules == ["structpe.formats.trees", "structpe.nn.layer"]
     assert not hasattr(structpe, "formats.trees")
 
 
@@ -58,10 +83,8 @@ def test_the_example_of_the_docstring_runs() -> None:
     assert structpe.attend(q, k, v, terms).shape == (1, 4, 3, 16)
 
 
-def test_import_is_instant() -> None:
-    code = "import sys, structpe; print(*sys.modules)"
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    assert not {"torch", "numpy"} & set(loaded)
+def test_import_is_instant(imported: Any) -> None:
+    assert not {"torch", "numpy"} & set(imported[0])
 
 
 IMPORTS = """
@@ -92,15 +115,8 @@ def test_a_look_up_imports_what_it_names_and_not_all() -> None:
     assert all_of_them == f"True {len(MODELS) + 1}"
 
 
-def test_a_name_needs_few_modules_beside_those_of_torch() -> None:
-    code = """
-import sys, torch
-before = set(sys.modules)
-from structpe import attend, build, encode, path
-print(len(before), *sorted(set(sys.modules) - before))
-"""
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    before, more = int(found[0]), found[1:]
+def test_a_name_needs_few_modules_beside_those_of_torch(imported: Any) -> None:
+    _, before, more, *_ = imported
     assert len(more) < before / 5
     heavy = {"scipy", "networkx", "pandas", "lightning", "transformers", "matplotlib", "numba", "yaml"}
     assert not heavy & {module.partition(".")[0] for module in more}

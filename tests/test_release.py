@@ -53,7 +53,7 @@ def test_the_wheel_has_every_sample(wheel: Path) -> None:
         described: Any = from_yaml(card.read_text(encoding="utf-8"), "card")
         for name in [file["name"] for file in described["files"]]:
             files[f"{card.parent.name}/{name}"] = card.parent / name
-    assert len(files) == 9
+    assert len(files) == 11
     files |= {f"{card.parent.name}/card.yaml": card for card in SAMPLES.glob("*/card.yaml")}
     files |= {f"examples/{file.name}": file for file in (ROOT / "examples").glob("*.yaml")}
     assert inside == {name: file.read_bytes() for name, file in files.items()}
@@ -119,7 +119,7 @@ print("shape", trainer.predict(items).predictions.shape)
 def test_a_sample_is_found_by_its_name() -> None:
     assert sample("amr_sample/test.txt") == PLACES[1] / "amr_sample" / "test.txt"
     assert sample("kg_sample").is_dir()
-    with pytest.raises(CorpusError, match=r"^there is no sample 'amr'; give one of amr_sample, diameters_sample, kg_"):
+    with pytest.raises(CorpusError, match=r"^there is no sample 'amr'; give one of amr_sample, diameters_sample, "):
         sample("amr")
 
 

@@ -11,7 +11,7 @@ from structpe.positions import MODELS, Site
 from structpe.terms import Lookup, Toeplitz
 from tests import representatives
 from tests.positions.cases import NAMES, TREES, encoded, labelled_path, made
-from tests.representatives import ALIKE, few, in_turn, take_turn
+from tests.representatives import ALIKE, KINDS, few, fewer, in_turn, take_turn
 
 
 def signature(name: str) -> tuple[Any, ...]:
@@ -43,8 +43,20 @@ def test_models_in_a_row_have_one_signature() -> None:
             assert signature(name) == expected, f"{name} does not act as {first}; give it a row of its own, or none"
 
 
-def test_no_model_is_in_two_rows_and_each_is_one_of_the_registry() -> None:
-    named = [name for row in ALIKE for name in row.split()]
+@pytest.mark.slow
+def test_models_of_one_kind_act_at_the_same_sites_and_read_the_same() -> None:
+    def kind(name: str) -> tuple[Any, ...]:
+        model = made(name)
+        read = {type(each).__name__ for each in encoded(model, TREES).values()}
+        return model.sites, model.own_attention, read
+
+    for row in KINDS:
+        assert len(kinds := [kind(name) for name in row.split()]) == kinds.count(kinds[0]), row
+
+
+@pytest.mark.parametrize("rows", [ALIKE, KINDS], ids=["alike", "of one kind"])
+def test_no_model_is_in_two_rows_and_each_is_one_of_the_registry(rows: tuple[str, ...]) -> None:
+    named = [name for row in rows for name in row.split()]
     assert len(named) == len(set(named))
     assert set(named) <= set(NAMES)
 
@@ -71,6 +83,12 @@ def test_in_turn_every_model_is_met() -> None:
         met |= quick(NAMES)
     assert met == set(NAMES)
     assert len(quick(NAMES)) < len(NAMES) / 2
+
+
+def test_fewer_are_of_each_kind_once() -> None:
+    chosen = {each for each in fewer(NAMES) if isinstance(each, str)}
+    assert all(len(chosen & {*row.split()}) == 1 for row in KINDS)
+    assert quick(NAMES) - chosen == {name for row in KINDS for name in row.split()[1:]} & quick(NAMES)
 
 
 @pytest.mark.usefixtures("_same_turn")

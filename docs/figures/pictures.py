@@ -11,8 +11,8 @@ from pathlib import Path
 
 from structpe import Dims, Encoding, read
 from structpe.encodings import RandomWalk
-from structpe.pictures import begin, load, pattern, rank, save, show, similarity
-from structpe.pictures.setting import Setting, model_of
+from structpe.pictures import Setting, begin, load, pattern, rank, save, show, similarity
+from structpe.pictures.setting import model_of
 
 FOLDER = Path(__file__).parent
 SAMPLES = FOLDER.parents[1] / "datasets"
@@ -45,9 +45,8 @@ def molecule() -> None:
 
 def learned() -> None:
     """What T5's bias on distances has learned from graphs and sentences."""
+    from structpe.tasks import GraphToTextConfig, train
     from structpe.tasks.config import make
-    from structpe.tasks.graph_to_text.config import GraphToTextConfig
-    from structpe.tasks.runs import train
 
     with tempfile.TemporaryDirectory() as folder:
         given = {

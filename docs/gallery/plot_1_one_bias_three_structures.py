@@ -10,14 +10,16 @@ import matplotlib.pyplot as plt
 
 import structpe
 from structpe.encodings import Offset, UndirectedDistance
-from structpe.formats import tree
-from structpe.formats.amr import graph
+from structpe.formats import amr, tree
 
 words = "the keeper lit the old lamp".split()
 cases = {
     "sequence, offset": (structpe.path(words), Offset()),
     "parse, distance": (tree(words, [2, 3, 0, 6, 6, 3]), UndirectedDistance()),
-    "AMR, distance": (graph("(l / light :ARG0 (k / keeper) :ARG1 (m / lamp :mod (o / old)))"), UndirectedDistance()),
+    "AMR, distance": (
+        amr.graph("(l / light :ARG0 (k / keeper) :ARG1 (m / lamp :mod (o / old)))"),
+        UndirectedDistance(),
+    ),
 }
 
 # %%

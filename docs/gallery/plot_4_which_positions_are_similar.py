@@ -8,12 +8,11 @@ nothing before they are trained.
 """
 
 import structpe
-from structpe.pictures.setting import Setting, model_of
-from structpe.pictures.similarity import cosines, draw, vectors
+from structpe.pictures import setting, similarity
 
-setting = Setting()
+plain = setting.Setting()
 sentence = structpe.path([f"w{i}" for i in range(48)])
 matrices = {}
 for name in ("sinusoidal", "sinusoidal-concatenated", "floater-input", "learned"):
-    matrices[name] = cosines(vectors(model_of(name, setting), sentence))
-picture = draw(matrices, "cosines between positions, before training")
+    matrices[name] = similarity.cosines(similarity.vectors(setting.model_of(name, plain), sentence))
+picture = similarity.draw(matrices, "cosines between positions, before training")

@@ -14,10 +14,16 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import yaml
 from docstring_parser import parse
 
-from structpe.nn.graph_model import GraphModelConfig
-from structpe.tasks.graph_to_text.config import GraphToTextConfig, InjectConfig, PretrainedTextConfig
-from structpe.tasks.prediction.config import PredictionTraining, SamplingConfig
-from structpe.tasks.prediction.study import Published, StudyConfig
+from structpe.nn import GraphModelConfig
+from structpe.tasks import (
+    GraphToTextConfig,
+    InjectConfig,
+    PredictionTraining,
+    PretrainedTextConfig,
+    SamplingConfig,
+    StudyConfig,
+)
+from structpe.tasks.prediction.study import Published
 
 HEAD = """\
 # Configuration: every key of a run and of a study

@@ -19,8 +19,7 @@ PROGRAM = """\
 import torch
 
 import structpe
-from structpe.nn.layer import StackConfig
-from structpe.nn.stack import Stack
+from structpe.nn import Stack, StackConfig
 {imported}
 structure = {structure}
 model = structpe.build("{name}", structpe.Dims(width=32, heads=4, layers=1))

@@ -30,14 +30,15 @@ from structpe.encodings import ENCODINGS, UNREACHABLE, WITHIN, Encoding
 from structpe.encodings.compiled import slow
 from structpe.errors import StructPEError
 from structpe.formats import tree
+from structpe.pictures import Setting
 from structpe.pictures.head_patterns import weights_of
 from structpe.pictures.heat import Heat, heat_of
-from structpe.pictures.setting import Setting, first_layer
+from structpe.pictures.setting import first_layer
 from structpe.plain.yaml import to_yaml
 from structpe.positions import MODELS, Dims
 from structpe.positions.citing import reference
 from structpe.structure import Structure, path
-from structpe.transforms.grids import grid
+from structpe.transforms import grid
 
 __all__ = ["KINDS", "encoding_page", "encodings", "layer", "model_page", "written"]
 
@@ -215,9 +216,7 @@ def takes(name: str) -> Iterator[str]:
 
 def taken(name: str, structure: Structure) -> None:
     """Encode a structure for a model, with what is learned from data, such as labels."""
-    from structpe.tasks.config import fitted
-
-    structpe.encode([structure], structpe.build(fitted(name, SMALL, lambda: [structure]), SMALL).encodings)
+    structpe.encode([structure], structpe.build(name, SMALL, fit=[structure]).encodings)
 
 
 def maps(name: str) -> list[str]:

@@ -24,10 +24,9 @@ from brec_protocol import BrecConfig, Verdict, count, judge
 from structpe.data.batch import Batch, Example, collate
 from structpe.datasets.expressivity import KINDS, Pair, brec_pairs
 from structpe.nn.graph_model import GraphModel, GraphModelConfig
-from structpe.positions.build import Config, build
+from structpe.positions.build import Config, build, fitted
 from structpe.structure import Structure
 from structpe.system.files import append_line
-from structpe.tasks.config import fitted
 from structpe.tasks.prediction.study import versions
 
 NUMBERS = 16

@@ -15,8 +15,7 @@ from lightning.pytorch import Callback
 from structpe.datasets import load
 from structpe.nn.graph_model import GraphModel
 from structpe.objectives import LEVELS
-from structpe.positions.build import build
-from structpe.tasks.config import fitted
+from structpe.positions.build import build, fitted
 from structpe.tasks.prediction.config import PredictionConfig
 from structpe.tasks.prediction.sources import SOURCES, Data
 from structpe.tasks.prediction.study import Key, StudyConfig

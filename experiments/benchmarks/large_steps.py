@@ -21,7 +21,6 @@ import torch
 from structpe.datasets import load
 from structpe.nn.graph_model import GraphModel
 from structpe.positions.build import build
-from structpe.tasks.config import fitted
 from structpe.tasks.prediction.sources import SOURCES
 from structpe.tasks.prediction.study import load_study
 from structpe.tasks.prediction.task import Prediction
@@ -60,7 +59,7 @@ def measured(root: Path, row: str, steps: int) -> str:
     (key,) = study.keys([row])
     config = study.run(key)
     benchmark = load(config.data.name, config.data.folder, **config.data.options)
-    position = build(fitted(config.position, config.model.dims, lambda: benchmark.graphs), config.model.dims)
+    position = build(config.position, config.model.dims, fit=benchmark.graphs)
     objective = benchmark.objective
     model = GraphModel(config.model, position, benchmark.nodes, benchmark.edges, objective.numbers, objective.level)
     data = SOURCES["node"].data(config, benchmark, benchmark.splits[0], model, root / "encodings")

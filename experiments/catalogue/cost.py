@@ -17,7 +17,6 @@ from train import Cached
 from structpe.nn.stack import Stack
 from structpe.positions import PositionModel, build
 from structpe.structure import path
-from structpe.tasks.config import fitted
 
 __all__ = ["BATCH", "LENGTH", "cost"]
 
@@ -33,7 +32,7 @@ def cost(config: Any) -> dict[str, float]:
     :data:`LENGTH` words. Memory is that of all distinct tensors kept for the backward pass.
     """
     structure = path([f"w{i % 50}" for i in range(LENGTH)])
-    position = build(fitted(config, DIMS, lambda: [structure]), DIMS)
+    position = build(config, DIMS, fit=[structure])
     mine, plain = _step(position, structure), _step(build([], DIMS), structure)
     for step in (mine, plain):
         step()

@@ -19,7 +19,6 @@ from structpe.errors import StructPEError
 from structpe.positions import MODELS, Positions, build
 from structpe.positions.batch import join
 from structpe.structure import path
-from structpe.tasks.config import fitted
 
 __all__ = ["NONE", "configs", "measured"]
 
@@ -68,7 +67,7 @@ def measured(task: Task, config: Any, seed: int) -> dict[str, Any]:
     torch.manual_seed(seed)
     random.seed(seed)
     few = task.train[:200] if task.causal else task.train
-    position = build(fitted(config, DIMS, lambda: [e.structure for e in few]), DIMS)
+    position = build(config, DIMS, fit=[e.structure for e in few])
     encoder = Cached(position.encodings, task.causal)
     net = task.net(position)
     if task.causal:

@@ -28,9 +28,8 @@ from structpe.datasets import catalogue
 from structpe.errors import StructPEError, explained
 from structpe.system.processes import ending
 from structpe.tasks.prediction import run_all
-from structpe.tasks.prediction.config import load_config
 from structpe.tasks.prediction.report import Outcome
-from structpe.tasks.runs import train
+from structpe.tasks.runs import load_config, train
 from structpe.tasks.runs.text import GraphToTextRun
 from structpe.tasks.training.result import load_weights
 

@@ -13,9 +13,9 @@ from structpe.cli._inputs import parse_encoding, parse_position
 from structpe.datasets.catalogue import parsed
 from structpe.encodings.base import as_encoding
 from structpe.positions import Dims, build
-from structpe.tasks.graph_to_text.config import load_config
-from structpe.tasks.prediction.config import load_config as load_prediction
+from structpe.tasks.graph_to_text.config import GraphToTextConfig
 from structpe.tasks.prediction.study import load_study
+from structpe.tasks.runs import load_config
 
 __all__ = ["make", "take"]
 
@@ -157,15 +157,14 @@ def take(content: bytes, folder: Path) -> None:
     kind, _, text = content.partition(b"\n")
     file = folder / "a.yaml"
     file.write_bytes(text)
-    if kind == b"train":
+    if kind in (b"train", b"prediction"):
         config = load_config(file)
-        build(config.encoder_position, Dims(8, 2, 1)) if _small(config.encoder_position) else None
+        if isinstance(config, GraphToTextConfig) and _small(config.encoder_position):
+            build(config.encoder_position, Dims(8, 2, 1))
     elif kind == b"study":
         study = load_study(file)
         for key in study.keys()[:2]:
             study.run(key)
-    elif kind == b"prediction":
-        load_prediction(file)
     elif kind == b"card":
         parsed(text.decode("utf-8", "replace"), str(file))
     else:

@@ -35,8 +35,7 @@ from scipy import stats
 import structpe
 from structpe.nn.search import SearchConfig
 from structpe.system.files import atomic_text
-from structpe.tasks.graph_to_text.config import load_config
-from structpe.tasks.runs import train
+from structpe.tasks.runs import load_config, train
 from structpe.tasks.runs.text import GraphToTextRun
 
 HERE = Path(__file__).parent

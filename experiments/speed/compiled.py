@@ -17,7 +17,6 @@ everywhere. Prints Markdown.
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -27,7 +26,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from timing import medians
+from timing import medians, shown
 from torch import Tensor, nn
 from torch._dynamo.utils import counters
 from torch.nn import functional
@@ -196,8 +195,8 @@ COLUMNS += ["the first pass, s", "one shape: eager / compiled", "its compiling, 
 
 def table(names: Sequence[str], given: argparse.Namespace) -> Iterator[str]:
     """The lines of the table."""
-    where = torch.cuda.get_device_name(given.device) if given.device.type == "cuda" else "CPU, one thread"
-    yield f"torch {torch.__version__}, Python {sys.version.split()[0]}; {where}; backend {given.backend}\n"
+    if given.device.type == "cuda":
+        yield f"On an {torch.cuda.get_device_name(given.device)}.\n"
     yield f"| {' | '.join(COLUMNS)} |\n{'|---' * len(COLUMNS)}|"
     for name in names:
         torch.manual_seed(0)
@@ -212,12 +211,12 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--only", nargs="*", choices=CASES, default=list(CASES), metavar="CASE", help=", ".join(CASES))
     parser.add_argument("--backend", default="inductor", help="of torch.compile; eager traces only, to try the script")
+    parser.add_argument("--write", action="store_true", help="keep the table, which is one of docs/speed.md")
     given = parser.parse_args()
     if given.corpora is None and any(name.startswith("ZINC") for name in given.only):
         parser.error("ZINC needs CORPORA, a folder with zinc12k/; without it give --only texts")
     torch.set_num_threads(1)
-    for line in table(given.only, given):
-        print(line, flush=True)
+    shown("compiled", table(given.only, given), given.write)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from typing import Any
 
 import torch
 import transformers
-from timing import medians
+from timing import medians, shown
 from torch import Tensor, nn
 
 from structpe.data.batch import Batch, EdgeTypes
@@ -101,7 +101,11 @@ def gpt2(sizes: Sizes) -> Writer:
         eos_token_id=None,
     )
     model = transformers.GPT2LMHeadModel(config).eval()
-    return Writer("GPT-2", model, _generated(model, torch.full((sizes.rows, 1), FIRST), sizes.units))
+    return Writer(
+        f"GPT-2, {model.config._attn_implementation}",
+        model,
+        _generated(model, torch.full((sizes.rows, 1), FIRST), sizes.units),
+    )
 
 
 def encoder_decoder(sizes: Sizes) -> Writer:
@@ -137,7 +141,7 @@ def t5(sizes: Sizes) -> Writer:
         eos_token_id=None,
     )
     model = transformers.T5ForConditionalGeneration(config).eval()
-    return Writer("T5", model, _generated(model, _source(sizes), sizes.units))
+    return Writer(f"T5, {model.config._attn_implementation}", model, _generated(model, _source(sizes), sizes.units))
 
 
 def _source(sizes: Sizes) -> Tensor:
@@ -191,15 +195,22 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--rows", type=int, default=Sizes.rows, help="texts at once")
     parser.add_argument("--units", type=int, default=Sizes.units, help="that are written of each text")
+    parser.add_argument("--write", action="store_true", help="keep the table, which is one of docs/speed.md")
     given = parser.parse_args()
     torch.set_num_threads(1)
     sizes = Sizes(rows=given.rows, units=given.units)
-    print(f"{sizes}; torch {torch.__version__}, transformers {transformers.__version__}\n")
-    columns = ["model", "beams", "structpe", "Hugging Face", "structpe, units/s", "Hugging Face, units/s", "ratio"]
-    print(f"| {' | '.join(columns)} |\n{'|---' * len(columns)}|", flush=True)
-    for cells in rows(sizes, given.beams, given.rounds):
-        print(f"| {' | '.join(cells)} |", flush=True)
+    shown("decoding", table(sizes, given.beams, given.rounds), given.write)
     return 0
+
+
+COLUMNS = ["model", "beams", "structpe", "Hugging Face", "structpe, units/s", "Hugging Face, units/s", "ratio"]
+
+
+def table(sizes: Sizes, beams: list[int], rounds: int) -> Iterator[str]:
+    """Its lines."""
+    yield f"| {' | '.join(COLUMNS)} |\n|---|--:|---|---|--:|--:|--:|"
+    for cells in rows(sizes, beams, rounds):
+        yield f"| {' | '.join(cells)} |"
 
 
 if __name__ == "__main__":

@@ -12,10 +12,10 @@ percentages more than `absolute`, the learned positions of BERT.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 
 import torch
-from timing import medians
+from timing import medians, shown
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -67,6 +67,7 @@ def main() -> None:
     sizes = {"layers": 4, "width": 512, "heads": 8, "units": 128, "batch": 8, "rounds": 7}
     for name, default in sizes.items():
         parser.add_argument(f"--{name}", type=int, default=default, help=f"by default {default}")
+    parser.add_argument("--write", action="store_true", help="keep the table, which is one of docs/speed.md")
     given = parser.parse_args()
     torch.set_num_threads(1)
     torch.manual_seed(0)
@@ -76,12 +77,23 @@ def main() -> None:
     steps: dict[str, dict[str, Callable[[], None]]] = {"training": {}, "inference": {}}
     for name, position in MODELS_OF_TABLE.items():
         steps["training"][name], steps["inference"][name] = _steps(Bert(dims, position), units, masked)
-    print(f"torch {torch.__version__}, one thread, {given}")
+    shown("diet", table(steps, given.rounds), given.write)
+
+
+PAPER = {"training": ("+24%", "+4%", "+0%", "+0%", "-"), "inference": ("+65%", "+27%", "+1%", "+0%", "-")}
+"""What Table 1 has, of a BERT-small on a TPU."""
+
+
+def table(steps: Mapping[str, Mapping[str, Callable[[], None]]], rounds: int) -> Iterator[str]:
+    """Its lines."""
+    names = [name for name in MODELS_OF_TABLE if name != "absolute"]
+    yield f"| | absolute, ms | {' | '.join(names)} |\n|---|{'--:|' * (len(names) + 1)}"
     for mode, each in steps.items():
-        took = medians(each, given.rounds)
+        took = medians(each, rounds)
         floor = took["absolute"]
-        more = ", ".join(f"{name} {took[name] / floor - 1:+.0%}" for name in each if name != "absolute")
-        print(f"{mode}: absolute {floor * 1e3:.0f} ms; {more}", flush=True)
+        yield f"| {mode}, paper | - | {' | '.join(PAPER[mode])} |"
+        more = " | ".join(f"{took[name] / floor - 1:+.0%}" for name in names)
+        yield f"| {mode}, structpe | {floor * 1e3:.0f} | {more} |"
 
 
 def _steps(net: Bert, units: Tensor, masked: Tensor) -> tuple[Callable[[], None], Callable[[], None]]:

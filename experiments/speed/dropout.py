@@ -1,6 +1,7 @@
 """What dropout takes on a CPU: here, and in PyTorch, which draws a number for each element.
 
     python experiments/speed/dropout.py
+    python experiments/speed/dropout.py --write      # and keep it: the tables of docs/speed.md
 
 1. Elements: ``x`` to ``dropout(x)`` and its gradient.
 2. Attention with dropout of its weights, forward and backward: PyTorch's ``scaled_dot_product_attention``, the kernels
@@ -12,11 +13,11 @@ One thread; CPU time, medians of rounds in which the ways take turns. Prints Mar
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 
 import torch
-from timing import medians
+from timing import medians, shown
 from torch import Tensor
 from torch.nn import functional
 
@@ -36,22 +37,28 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--quick", action="store_true", help="the smallest sizes, to try the script")
+    parser.add_argument("--write", action="store_true", help="keep the tables")
     given = parser.parse_args()
-    rounds = 1 if given.quick else given.rounds
     torch.set_num_threads(1)
-    print("| elements | probability | PyTorch, ns each | here, ns each | ratio |\n|--:|--:|--:|--:|--:|")
-    for count in ELEMENTS[: 1 if given.quick else None]:
+    torch.manual_seed(0)
+    shown("dropout", tables(1 if given.quick else None, 1 if given.quick else given.rounds), given.write)
+
+
+def tables(sizes: int | None, rounds: int) -> Iterator[str]:
+    """Their lines, of the first sizes, or of all."""
+    yield "| elements | probability | PyTorch, ns each | here, ns each | ratio |\n|--:|--:|--:|--:|--:|"
+    for count in ELEMENTS[:sizes]:
         for p in PROBABILITIES:
             ways = {"theirs": elements(functional.dropout, count, p), "ours": elements(dropout, count, p)}
             took = medians(ways, rounds)
             each = {name: seconds / count * 1e9 for name, seconds in took.items()}
             ratio = each["theirs"] / each["ours"]
-            print(f"| {count:,} | {p} | {each['theirs']:.1f} | {each['ours']:.1f} | {ratio:.2f} |", flush=True)
-    print("\n| structures, heads, units, width | p | PyTorch, ms | `small`, ms | `tiled`, ms | `auto` takes |")
-    print("|---|--:|--:|--:|--:|---|")
-    for shape in SHAPES[: 1 if given.quick else None]:
+            yield f"| {count:,} | {p} | {each['theirs']:.1f} | {each['ours']:.1f} | {ratio:.2f} |"
+    yield "\n| structures, heads, units, width | p | PyTorch, ms | `small`, ms | `tiled`, ms | `auto` takes |"
+    yield "|---|--:|--:|--:|--:|---|"
+    for shape in SHAPES[:sizes]:
         for p in PROBABILITIES:
-            print(attention(shape, p, rounds), flush=True)
+            yield attention(shape, p, rounds)
 
 
 def elements(way: Callable[[Tensor, float], Tensor], count: int, p: float) -> Callable[[], object]:

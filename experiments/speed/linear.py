@@ -1,6 +1,7 @@
 """What linear attention takes on a CPU with elu + 1: here, with PyTorch's elu, and its matrix products alone.
 
     python experiments/speed/linear.py
+    python experiments/speed/linear.py --write      # and keep it: the table of docs/speed.md
 
 Forward and backward; queries, keys and values are views of one tensor, as in a layer. The outputs of both ways are
 compared first. The products are the floor: q (k^T v) for features that are there already, and their gradients.
@@ -11,11 +12,11 @@ One thread; CPU time, medians of rounds in which the ways take turns. Prints Mar
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 import torch
-from timing import medians
+from timing import medians, shown
 from torch import Tensor
 from torch.nn import functional
 
@@ -31,12 +32,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=21)
     parser.add_argument("--quick", action="store_true", help="the smallest size, to try the script")
+    parser.add_argument("--write", action="store_true", help="keep the table")
     given = parser.parse_args()
     torch.set_num_threads(1)
-    print("| structures, heads, units, width | PyTorch's elu, ms | here, ms | ratio | products alone, ms |")
-    print("|---|--:|--:|--:|--:|")
-    for shape in SHAPES[: 1 if given.quick else None]:
-        print(row(shape, 1 if given.quick else given.rounds), flush=True)
+    torch.manual_seed(0)
+    rounds = 1 if given.quick else given.rounds
+    shown("linear", table(SHAPES[: 1 if given.quick else None], rounds), given.write)
+
+
+def table(shapes: Sequence[tuple[int, int, int, int]], rounds: int) -> Iterator[str]:
+    """Its lines."""
+    yield "| structures, heads, units, width | PyTorch's elu, ms | here, ms | ratio | products alone, ms |"
+    yield "|---|--:|--:|--:|--:|"
+    for shape in shapes:
+        yield row(shape, rounds)
 
 
 def row(shape: tuple[int, int, int, int], rounds: int) -> str:

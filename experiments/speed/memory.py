@@ -2,6 +2,7 @@
 
     python experiments/speed/memory.py FILE.csv FILE.txt FILE.conllu    # SMILES, PENMAN, CoNLL-U; 10,000 of each
     python experiments/speed/memory.py FILE.csv --count 1000 --without-numba
+    python experiments/speed/memory.py FILE.csv FILE.conllu --count 20000 --write       # the table of docs/speed.md
 
 A data set is encoded as a training does it, part by part. The last rows are of one graph of 5,000 nodes. The peak is
 that of the process beyond what it had before (Linux): all that NumPy, SciPy and numba take, and the result.
@@ -13,11 +14,12 @@ import argparse
 import ctypes
 import gc
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import cycle, islice
 from pathlib import Path
 
 import numpy as np
+from timing import shown
 
 import structpe
 from structpe.data.chunks import columns
@@ -40,22 +42,24 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=10_000)
     parser.add_argument("--only", nargs="*", default=NAMES)
     parser.add_argument("--without-numba", action="store_true")
+    parser.add_argument("--write", action="store_true", help="keep the table")
     given = parser.parse_args()
-    print("| file | encoding | result, MiB | peak, MiB | peak / result |\n|---|---|---|---|---|")
     with slow() if given.without_numba else at_once():
-        for file in given.files:
-            found = [
-                item.structure
-                for item in islice(stream(file, FORMATS.get(file.suffix), skip=lambda _: None), given.count)
-            ]
-            structures = list(islice(cycle(found), given.count))
-            rows(file.name, structures, given.only)
-        ends = np.random.default_rng(0).integers(0, NODES, (5 * NODES, 2))
-        rows("one graph", [Structure(("",) * NODES, ends, directed=False)], LARGE)
+        shown("memory", table(given.files, given.count, given.only), given.write)
 
 
-def rows(what: str, structures: list[Structure], names: Sequence[str]) -> None:
-    """Print a row for each encoding that takes such structures."""
+def table(files: Sequence[Path], count: int, names: Sequence[str]) -> Iterator[str]:
+    """Its lines."""
+    yield "| file | encoding | result, MiB | peak, MiB | peak / result |\n|---|---|--:|--:|--:|"
+    for file in files:
+        items = islice(stream(file, FORMATS.get(file.suffix), skip=lambda _: None), count)
+        yield from rows(file.name, list(islice(cycle([item.structure for item in items]), count)), names)
+    ends = np.random.default_rng(0).integers(0, NODES, (5 * NODES, 2))
+    yield from rows("one graph", [Structure(("",) * NODES, ends, directed=False)], LARGE)
+
+
+def rows(what: str, structures: list[Structure], names: Sequence[str]) -> Iterator[str]:
+    """A row for each encoding that takes such structures."""
     for name in names:
         encoding = ENCODINGS[name]().fit(structures)
         try:
@@ -63,7 +67,7 @@ def rows(what: str, structures: list[Structure], names: Sequence[str]) -> None:
         except structpe.StructPEError:
             continue
         result, peak = measured(structures, encoding)
-        print(f"| {what} | {name} | {result / 2**20:.3g} | {peak / 2**20:.3g} | {peak / result:.2f} |", flush=True)
+        yield f"| {what} | {name} | {result / 2**20:.3g} | {peak / 2**20:.3g} | {peak / result:.2f} |"
 
 
 def measured(structures: list[Structure], encoding: Encoding) -> tuple[int, int]:

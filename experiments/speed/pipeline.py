@@ -19,7 +19,6 @@ import structpe
 from structpe.data.prepare import PrepareConfig, Preparer
 from structpe.nn.seq2seq import EncoderDecoder, TransformerConfig
 from structpe.positions import build
-from structpe.tasks.config import fitted
 
 ROUNDS, BATCH = 5, 32
 MODELS = {
@@ -47,7 +46,7 @@ def line(name: str, path: str, graph: str, position: str) -> None:
     preparer = Preparer.fit(items, PrepareConfig(graph=graph, vocabulary=2000, longest_source=4096))  # type: ignore[arg-type]
     config = TransformerConfig()
     dims = config.dims("encoder")
-    model = build(fitted(position, dims, lambda: [preparer.structure(item) for item in items]), dims)
+    model = build(position, dims, fit=[preparer.structure(item) for item in items])
     decoder = build("sinusoidal", config.dims("decoder"))
     net = EncoderDecoder(config, preparer.vocabulary_size, model, decoder, preparer.edge_types.size)
     optimizer = torch.optim.AdamW(net.parameters())

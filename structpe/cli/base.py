@@ -10,8 +10,9 @@ import sys
 from abc import ABC, abstractmethod
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from structpe.errors import StructPEError
 from structpe.registry import Registered, Registry
@@ -29,6 +30,7 @@ __all__ = [
     "print_table",
     "refuse_idle",
     "seed_of",
+    "with_imports",
 ]
 
 
@@ -93,6 +95,12 @@ def _folded(
 
 class UsageError(StructPEError):
     """A command line that cannot be understood."""
+
+
+def with_imports(config: Any, imports: Sequence[str]) -> Any:
+    """The configuration of a training or a study, with the code that ``--import`` has named."""
+    more = [each for each in imports if each not in config.imports]
+    return replace(config, imports=[*config.imports, *more]) if more else config
 
 
 def check_counts(**counts: int | None) -> None:

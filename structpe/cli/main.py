@@ -24,7 +24,7 @@ from typing import NoReturn
 from structpe import __version__
 from structpe.cli.base import COMMANDS, Command, UsageError
 from structpe.errors import ConfigError, PositionError, explained
-from structpe.registry import unknown
+from structpe.registry import import_code, unknown
 from structpe.system.printing import escaping, show_error
 from structpe.system.processes import ended_by, ending, sleeping
 
@@ -107,6 +107,14 @@ def parser() -> ArgumentParser:
             allow_abbrev=False,
         )
         _debug(own)
+        own.add_argument(
+            "--import",
+            dest="imports",
+            metavar="CODE",
+            action="append",
+            default=[],
+            help="a module or a .py file with models, encodings, readers or the like of your own; its code is run",
+        )
         own.set_defaults(parser=own)
         command().arguments(own)
     return top
@@ -128,6 +136,8 @@ def _run(argv: list[str]) -> None:
         raise _unknown(rest[0], given.parser).at(command.name)
     given.overrides = rest
     given.named = _named(argv, given.parser)
+    for code in given.imports:
+        import_code(code)
     command.run(given)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from structpe.cli.base import Command, UsageError, add_only, as_overrides, check_counts, refuse_idle
+from structpe.cli.base import Command, UsageError, add_only, as_overrides, check_counts, refuse_idle, with_imports
 from structpe.errors import StructPEError
 from structpe.system.printing import printable
 
@@ -55,7 +55,7 @@ class StudyCommand(Command, name="study"):
         if given.table or given.compare:
             refuse_idle(given, "without a run: --table and --compare train nothing", "--jobs", "--threads", "--fresh")
         check_counts(jobs=given.jobs, threads=given.threads)
-        study = load_study(given.config, as_overrides(given.overrides))
+        study = with_imports(load_study(given.config, as_overrides(given.overrides)), given.imports)
         keys = study.keys(given.only)
         if given.compare:
             print(printable(str(difference(scores(study, keys), *given.compare))))

@@ -1,20 +1,21 @@
-"""``structpe train``: train a graph-to-text model from a configuration."""
+"""``structpe train``: train a model from a configuration."""
 
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
 from structpe.cli._inputs import add_reading, parse_options
-from structpe.cli.base import Command, UsageError, as_overrides
+from structpe.cli.base import Command, UsageError, as_overrides, with_imports
 
 __all__ = ["TrainCommand"]
 
 
 class TrainCommand(Command, name="train"):
-    """Train a graph-to-text model.
+    """Train a model: from structures to texts, or for prediction.
 
-    CONFIG is a YAML file. --KEY VALUE overrides one of its values, with dots between the levels; a VALUE is YAML. After
-    an interruption, the same command resumes.
+    CONFIG is a YAML file. Its key ``task`` says what is trained: graph-to-text, prediction or pretrained-text; it may
+    be left out where the other keys say it. --KEY VALUE overrides a value, with dots between the levels; a VALUE is
+    YAML. After an interruption, the same command resumes.
     """
 
     example = (
@@ -35,14 +36,14 @@ class TrainCommand(Command, name="train"):
         add_reading(parser, "as --data.reader", "option of the reader, as --data.options.KEY VALUE")
 
     def run(self, given: Namespace) -> None:
-        from structpe.tasks.graph_to_text.config import load_config
-        from structpe.tasks.runs import train
+        from structpe.tasks.runs import load_config, train
 
         overrides, of_data = as_overrides(given.overrides), _of_data(given)
         keys = {each.partition("=")[0] for each in overrides}
         if both := [key for key in (each.partition("=")[0] for each in of_data) if key in keys]:
             raise UsageError(f"{both[0]} is given twice, by --{both[0]} and by an option of reading; give it once")
-        train(load_config(given.config, [*overrides, *of_data]), fresh=given.fresh)
+        config = load_config(given.config, [*overrides, *of_data])
+        train(with_imports(config, given.imports), fresh=given.fresh)
 
 
 def _of_data(given: Namespace) -> list[str]:

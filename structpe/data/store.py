@@ -363,8 +363,8 @@ def _rebuilt(path: Path, described: dict[str, Any]) -> Encoding:
     try:
         encoding = ENCODINGS[described["name"]](**{k: _tuples(v) for k, v in described["options"].items()})
     except (EncodingError, TypeError) as error:
-        wrong = f"{path} has an encoding that this library does not know, {described}; encode again"
-        raise StoreError(wrong) from error
+        wrong = f"{path} has an encoding that this library does not know, {described}"
+        raise StoreError(f"{wrong}; import its code (structpe.import_code), or encode again") from error
     if (now := encoding.versions()) != (then := described["versions"]):
         name = next(name for name in {**now, **then} if now.get(name) != then.get(name))
         wrong = f"{path} was encoded by version {then.get(name)} of the encoding {name!r}"

@@ -3,7 +3,7 @@
 Each set has a card in ``cards/``. Benchmarks, which are more than items to be read one by one, have a file per family.
 """
 
-from structpe.datasets.base import BENCHMARKS, Benchmark, Split, load
+from structpe.datasets.base import BENCHMARKS, Benchmark, Split, benchmark, load
 from structpe.datasets.catalogue import Card, Corpus, CorpusError, card, cards, read_card
 from structpe.datasets.fetching import Hooks, find, get
 from structpe.datasets.records import Report, verify
@@ -18,6 +18,7 @@ __all__ = [
     "Hooks",
     "Report",
     "Split",
+    "benchmark",
     "card",
     "cards",
     "find",

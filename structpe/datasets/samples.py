@@ -22,8 +22,9 @@ EXAMPLES = (PACKAGE / "samples" / "examples", PACKAGE.parent / "examples")
 def sample(name: str) -> Path:
     """Path of a sample or of a file in it, such as ``amr_sample/test.txt``.
 
-    The samples are ``amr_sample``, ``kg_sample``, ``trees_sample``, ``molecules_sample`` and ``diameters_sample``. They
-    are for first steps and tests, and are not benchmarks.
+    The samples are ``amr_sample``, ``kg_sample``, ``trees_sample``, ``molecules_sample`` and ``diameters_sample``, for
+    first steps and tests, and ``drugs_sample`` and ``long_amr_sample``, whose graphs are of a usual size. They are not
+    benchmarks.
 
     Raises:
         CorpusError: there is no such sample.

@@ -29,10 +29,11 @@ from structpe.encodings.columns import Column, Encoded
 from structpe.errors import EncodingError, PositionError, StructPEError
 from structpe.plain.options import OPTION, Builder, Checked, hints_of, options_of
 from structpe.registry import Registry, unknown
-from structpe.structure import Structure
+from structpe.structure import Ids, Structure
 
 __all__ = [
     "ENCODINGS",
+    "FIT",
     "UNREACHABLE",
     "WITHIN",
     "Asked",
@@ -52,6 +53,12 @@ __all__ = [
     "split",
     "within",
 ]
+
+FIT = (
+    "fit it to the training structures first: encoding = encoding.fit(structures), or, with a position model, "
+    "model = structpe.build(name, dims, fit=structures)"
+)
+"""The remedy in errors about an encoding that has learned nothing yet."""
 
 
 def guard(cls: type, kind: type, column: type) -> None:
@@ -274,6 +281,8 @@ class Encoding(metaclass=Checked):
             ENCODINGS.add(name, cls)
         if name or "name" not in dir(cls):
             cls.name = name or cls.__name__
+        if vars(cls).keys() & {"one", "many"} and "padded" not in vars(cls):  # the one that is inherited may differ
+            setattr(cls, "padded", Encoding.padded)  # noqa: B010
         guard(cls, Encoded, Column)
 
     @classmethod
@@ -302,6 +311,16 @@ class Encoding(metaclass=Checked):
     def many(self, structures: Sequence[Structure]) -> Column:
         """Encode a list of structures to one column, whose parts equal ``self.one(s)`` for each of them."""
         return Column.of([within(self, structure, self.one(structure)) for structure in structures], self)
+
+    def padded(self, structures: Sequence[Structure], widths: Ids) -> Column:
+        """As :meth:`many`, for a batch: an encoding may write the index of pairs into padded squares.
+
+        Args:
+            structures: to encode.
+            widths: (g,) of the square of each structure, which may have more places than the structure has units.
+        """
+        del widths
+        return self.many(structures)
 
     def fit(self, structures: Sequence[Structure]) -> Encoding:
         """The same encoding with a vocabulary of the structures, such as their labels; itself if it needs none."""
@@ -474,7 +493,7 @@ def as_encodings(given: Any, whose: str) -> tuple[Encoding, ...]:
         whose: the function that takes it, in errors.
 
     Raises:
-        EncodingError: it is no such list, or an encoding cannot be a key.
+        EncodingError: it is not such a list, or an encoding cannot be a key.
         PositionError: there is no encoding of a name, or no such option.
     """
     example = "such as [Order(), Distance(max_distance=8)]"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from structpe.encodings.columns import ranges, starts_of
+from structpe.encodings.columns import narrow, ranges, starts_of
 from structpe.encodings.compiled import compiled
 from structpe.encodings.graphs import Graphs
 from structpe.structure import Ids
@@ -29,6 +29,8 @@ __all__ = [
     "WORDS",
     "Adjacent",
     "by_bits",
+    "by_words",
+    "grown",
     "levels",
     "queues",
     "signs",
@@ -122,29 +124,50 @@ def _steps(start: Ids, indptr: Ids, indices: NDArray[np.int32], roots: Ids, resu
 
 
 @compiled
+def _line(missing: int, digits: Array, i: int, level: int, count: int, spread: Array, line: Array) -> None:
+    """The steps from node i to ``count`` times eight targets, a byte each: 255 for those that are missing."""
+    byte = np.uint64(255)
+    for c in range(count):
+        shift, digit = np.uint64(8 * c), 0
+        packed = spread[(missing >> shift) & byte] * byte
+        while level >> digit:
+            packed |= spread[(digits[digit, i] >> shift) & byte] << np.uint64(digit)
+            digit += 1
+        line[c] = packed
+
+
+@compiled
 def squares(
-    start: Ids, pairs: Ids, edge_start: Ids, ends: Array, mirrored: Array, most: int, spread: Array, left: Array,
-    found: Array,
-) -> None:  # fmt: skip
+    start: Ids, at: Ids, widths: Ids, edge_start: Ids, edges: Ids, mirrored: Array, most: int, spread: Array,
+    left: Array, found: Array,
+) -> tuple[int, bool]:  # fmt: skip
     """All pairs of each graph of at most ``most`` nodes, 64 targets at a time, a graph after the other.
+
+    The longest path of those that are done is returned, and whether a pair has none.
 
     Args:
         start: (g + 1,) the first node of each graph.
-        pairs: (g + 1,) the first pair of each.
+        at: (g + 1,) where the matrix of each begins.
+        widths: (g,) of these matrices.
         edge_start: (g + 1,) the first edge of each.
-        ends: (E, 2) the edges, between nodes counted in their graph; unsigned, as they are then not compared with 0.
+        edges: (E, 2) the edges.
         mirrored: (g,) whether edges are walked in both directions.
         most: the number of nodes.
         spread: :data:`BYTES`.
-        left: (g,) becomes True for larger graphs and for those with paths of more than 63 edges.
-        found: (P,) the lengths, 255 where no path leads; those of graphs that are left mean nothing.
+        left: (g,) which graphs; those that are done become False, unless they are larger or have paths of more than 63
+            edges.
+        found: flat matrices: the lengths, 255 where no path leads; those of graphs that are left mean nothing.
     """
-    none, one, byte, line = np.uint64(0), np.uint64(1), np.uint64(255), np.empty(8, dtype=np.uint64)
+    none, one, line = np.uint64(0), np.uint64(1), np.empty(8, dtype=np.uint64)
     room, digits, numbers = np.empty((2, most), line.dtype), np.empty((7, most), line.dtype), line.view(np.uint8)
+    longest, lacking = 0, none
+    ends = np.empty((np.diff(edge_start).max() if len(widths) else 0, 2), dtype=np.uint32)  # not compared with 0
     for g in range(len(start) - 1):
-        n = start[g + 1] - start[g]
-        left[g] = n > most
-        for first in range(0, 0 if left[g] else n, 64):
+        n, count = start[g + 1] - start[g], edge_start[g + 1] - edge_start[g]
+        left[g], mine = n > most and left[g], left[g] and n <= most
+        for e in range(count if mine else 0):
+            ends[e, 0], ends[e, 1] = edges[edge_start[g] + e, 0] - start[g], edges[edge_start[g] + e, 1] - start[g]
+        for first in range(0, n if mine else 0, 64):
             last, level, moved, old, new = min(n, first + 64), 0, one, room[0, :n], room[1, :n]
             old[:] = none
             for j in range(first, last):
@@ -154,12 +177,12 @@ def squares(
                 # One more step for the targets not reached yet: as in adding one to a binary number, each digit up to
                 # the lowest one of `level` flips, for all targets at once.
                 while (level >> digit) << digit == level:
-                    mine, known = digits[digit, :n], level != 1 << digit
+                    its, known = digits[digit, :n], level != 1 << digit
                     for i in range(n):
-                        mine[i] = (mine[i] if known else none) ^ ~old[i]
+                        its[i] = (its[i] if known else none) ^ ~old[i]
                     digit += 1
                 new[:] = old
-                for e in range(edge_start[g], edge_start[g + 1]):
+                for e in range(count):
                     new[ends[e, 0]] |= old[ends[e, 1]]
                     if mirrored[g]:
                         new[ends[e, 1]] |= old[ends[e, 0]]
@@ -169,17 +192,132 @@ def squares(
             if moved:
                 left[g] = True
                 break
+            longest, unused = max(longest, level - 1), np.uint64(64 - (last - first))
             for i in range(n):
-                for c in range((last - first + 7) >> 3):
-                    shift, digit = np.uint64(8 * c), 0
-                    packed = spread[(~old[i] >> shift) & byte] * byte  # 255 where no path leads, else 0
-                    while level >> digit:
-                        packed |= spread[(digits[digit, i] >> shift) & byte] << np.uint64(digit)
-                        digit += 1
-                    line[c] = packed
-                row = found[pairs[g] + i * n + first : pairs[g] + i * n + last]
+                lacking |= (~old[i] << unused) >> unused
+                _line(~old[i], digits, i, level, (last - first + 7) >> 3, spread, line)
+                row = found[at[g] + i * widths[g] + first : at[g] + i * widths[g] + last]
                 for j in range(len(row)):
                     row[j] = numbers[j]
+    return longest, lacking != none
+
+
+@compiled
+def _sorted_ends(edges: Ids, begin: int, end: int, node: int, n: int, first: Array, near: Array) -> None:
+    """Fill ``near`` with the neighbours of each node of a graph, which begin at ``first``; all counted in the graph."""
+    one, two = np.uint64(1), np.uint64(2)
+    first[: n + 2] = 0
+    for e in range(begin, end):
+        first[np.uint64(edges[e, 0] - node) + two] += np.uint32(1)
+        first[np.uint64(edges[e, 1] - node) + two] += np.uint32(1)
+    for i in range(2, n + 2):
+        first[i] += first[i - 1]
+    for e in range(begin, end):
+        a, b = np.uint64(edges[e, 0] - node), np.uint64(edges[e, 1] - node)
+        near[first[a + one]] = b
+        first[a + one] += np.uint32(1)
+        near[first[b + one]] = a
+        first[b + one] += np.uint32(1)
+
+
+@compiled
+def _shorten(words: Array, mine: int, theirs: int, width: int, steps: int) -> None:
+    """A row becomes the minimum of itself and another one so many steps more, eight numbers below 128 at a time."""
+    high, seven = np.uint64(0x8080808080808080), np.uint64(7)
+    for w in range(width):
+        old, more = words[mine + w], words[theirs + w] + steps
+        less = ((old | high) - (more & ~high)) & ~more & high
+        words[mine + w] = old ^ ((old ^ more) & (less | (less - (less >> seven))))
+
+
+@compiled
+def _largest(words: Array, mine: int, width: int, most: int, gaps: bool) -> int:
+    """The larger ones of eight numbers, ``most``, and those of a row; if there are ``gaps``, its 127 become 255."""
+    ones, high, seven = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080), np.uint64(7)
+    for w in range(width):
+        word = words[mine + w]
+        gone = ((word + ones) & high) if gaps else np.uint64(0)
+        words[mine + w] = word | gone
+        here = word & ~(gone - (gone >> seven))
+        less = ((here | high) - most) & high
+        most ^= (most ^ here) & (less | (less - (less >> seven)))
+    return most
+
+
+@compiled
+def _grow(n: int, first: Array, near: Array, words: Array, numbers: Array, order: Array, when: Array) -> int:
+    """Fill the rows of one graph; the number of its connected parts."""
+    none, one, three, line = np.uint64(0), np.uint64(1), np.uint64(3), np.uint64(16)
+    ones, new, low = np.uint64(0x0101010101010101), np.uint32(1 << 31), np.uint64(0x7F7F7F7F7F7F7F7F)
+    size, parts, width = none, 0, np.uint64((n + 7) >> 3)
+    when[:n] = new
+    for root in range(n):
+        if when[root] != new:
+            continue
+        part, at, parts = size, size, parts + 1
+        order[size], when[root], size = root, size, size + one
+        while at < size:
+            node, joined, far = np.uint64(order[at]), 0, False
+            mine = node * line
+            for p in range(np.uint64(first[node]), np.uint64(first[node + one])):
+                other = np.uint64(near[p])
+                if when[other] == new:
+                    order[size], when[other], size = other, size, size + one
+                elif when[other] < at:
+                    joined, theirs = joined + 1, other * line
+                    for w in range(width if joined == 1 else none):
+                        more = words[theirs + w] + ones
+                        words[mine + w] = more - ((more & ~low) >> np.uint64(7))  # 127 remains so
+                    if joined > 1:
+                        far |= joined > 2 or numbers[(mine << three) + other] > 3
+                        _shorten(words, mine, theirs, width, ones)
+            if not joined:
+                words[mine : mine + width] = low
+                if n & 7:  # beyond the last node, 0: as if the root were there, too
+                    words[mine + width - one] = low >> np.uint64(64 - 8 * (n & 7))
+            numbers[(mine << three) + node] = 0
+            for q in range(part, at):
+                other = np.uint64(order[q])
+                numbers[(other * line << three) + node] = numbers[(mine << three) + other]
+            for q in range(part, at if far else part):
+                other = np.uint64(order[q])
+                _shorten(words, other * line, mine, width, ones * np.uint64(numbers[(mine << three) + other]))
+            at += one
+    return parts
+
+
+@compiled
+def grown(
+    start: Ids, at: Ids, widths: Ids, edge_start: Ids, edges: Ids, mirrored: Array, left: Array, found: Array
+) -> tuple[int, bool]:
+    """As :func:`squares`, of graphs of up to 127 nodes with few cycles, whose edges are walked in both directions.
+
+    Nodes are added in the order of a search. The row of a node is that of a neighbour, one step more; only where it
+    joins nodes that were more than two steps apart, a way through it may be shorter, and all rows are compared with it.
+    Eight lengths are a word, each a number of seven bits, of which 127 means that no path leads.
+    """
+    longest, lacking, line, three = np.uint64(0), False, np.uint64(16), np.uint64(3)  # 16 words are a row
+    words, near, order = np.empty(127 * 16, np.uint64), np.empty(400, np.uint32), np.empty(127, np.uint32)
+    when, first, numbers = np.empty(127, np.uint32), np.empty(129, np.uint32), words.view(np.uint8)
+    for g in range(len(start) - 1):
+        n, begin, end = start[g + 1] - start[g], edge_start[g], edge_start[g + 1]
+        left[g] = n > 127 or end - begin > n + n // 2 or not mirrored[g]
+        if left[g]:
+            continue
+        _sorted_ends(edges, begin, end, start[g], n, first, near)
+        gaps = _grow(n, first, near, words, numbers, order, when) > 1
+        lacking |= gaps
+        width, most = np.uint64((n + 7) >> 3), np.uint64(0)
+        for i in range(n):
+            mine = np.uint64(i) * line
+            most = _largest(words, mine, width, most, gaps)
+            row = found[at[g] + i * widths[g] : at[g] + i * widths[g] + n]
+            its = numbers[mine << three : (mine << three) + np.uint64(n)]
+            for j in range(len(row)):
+                row[j] = its[j]
+        while most:
+            longest, most = max(longest, most & np.uint64(255)), most >> np.uint64(8)
+    return int(longest), lacking
 
 
 @compiled
@@ -361,6 +499,23 @@ def _groups(sizes: Ids, members: Ids) -> Iterator[Ids]:
         yield from np.split(same, np.flatnonzero(np.diff(parts)) + 1)
 
 
+def _slots(first: Ids, degree: Ids, near: Ids) -> tuple[Ids, list[Ids], Ids, Ids]:
+    """The rows, those with most neighbours first, and their neighbours, as in :class:`_Rows`.
+
+    Args:
+        first: (r,) where the neighbours of each row begin.
+        degree: (r,) how many it has.
+        near: the neighbours.
+    """
+    order = np.argsort(narrow(degree.max(initial=0) - degree), kind="stable")  # 16 bits are sorted by counting
+    first, degree = first[order], degree[order]
+    filled = np.searchsorted(-degree, -np.arange(_SLOTS + 1), side="left").tolist()  # rows with more than 0, 1, ...
+    slots = [near[first[:count] + slot] for slot, count in enumerate(filled[:_SLOTS]) if count]
+    hubs = filled[_SLOTS]
+    rest = near[ranges(first[:hubs] + _SLOTS, degree[:hubs] - _SLOTS)]
+    return order, slots, rest, starts_of(degree[:hubs] - _SLOTS)[:-1]
+
+
 @dataclass(frozen=True, eq=False)
 class _Rows:
     """The neighbours of nodes, of which those with most come first.
@@ -386,20 +541,12 @@ class _Rows:
         """From the nodes (r,) of some graphs, the first node of each one's graph, and the number of its graph."""
         first = steps.indptr[nodes].astype(np.int64)
         degree = steps.indptr[nodes + 1] - first
-        order = np.argsort(-degree, kind="stable")
+        order, slots, rest, rest_start = _slots(first, degree, steps.indices)
         back = np.empty_like(order)
         back[order] = np.arange(len(order))
         there = np.full(steps.shape[0], -1)
         there[nodes] = back
-        first, degree = first[order], degree[order]
-        slots = []
-        for slot in range(min(int(degree.max(initial=0)), _SLOTS)):
-            filled = int(np.searchsorted(-degree, -slot, side="left"))
-            slots.append(there[steps.indices[first[:filled] + slot]])
-        more = int(np.searchsorted(-degree, -_SLOTS, side="left"))
-        rest = there[steps.indices[ranges(first[:more] + _SLOTS, degree[:more] - _SLOTS)]]
-        rest_start = starts_of(degree[:more] - _SLOTS)[:-1]
-        return cls(back, (nodes - start)[order], graph[order], slots, rest, rest_start)
+        return cls(back, (nodes - start)[order], graph[order], [there[each] for each in slots], there[rest], rest_start)
 
     def search(self, first: int, width: int, results: Sequence[Array]) -> Ids:
         """Write the lengths to some words of targets from the first one on; the graphs with longer paths."""
@@ -451,6 +598,125 @@ class _Rows:
         if len(results) > 1:
             for result, size, a in zip(results, sizes, start, strict=False):
                 result[:] = lengths[a : a + size, :size]
+
+
+_AT_ONCE = 1 << 13  # words of some graphs that are searched together, all in the cache
+_LONGEST = 63  # of paths in graphs that are searched together, as in `squares`
+_EACH = 3  # after so many steps, words that are complete are left out
+
+
+def by_words(graphs: Graphs, mirrored: NDArray[np.bool_], members: Ids, results: Sequence[Array]) -> list[int]:
+    """As :func:`by_bits`, for small graphs: each word of targets of each node is a row, those of many graphs at once.
+
+    Args:
+        graphs: the graphs.
+        mirrored: (g,) whether edges are walked in both directions.
+        members: which graphs.
+        results: those of each graph, also of others.
+    """
+    long: list[int] = []
+    order = members[np.argsort(graphs.sizes[members], kind="stable")]
+    cuts = np.cumsum(graphs.sizes[order] * _words(graphs.sizes[order])) // _AT_ONCE
+    for some in np.split(order, np.flatnonzero(np.diff(cuts)) + 1) if len(order) else ():
+        group, which = np.sort(some), np.zeros(len(graphs.sizes), dtype=np.bool_)
+        which[group] = True
+        rows = _WordRows(graphs.only(which), mirrored[group])
+        long += group[rows.search()].tolist()
+        rows.write([results[i] for i in group.tolist()])
+    return long
+
+
+def _words(sizes: Ids) -> Ids:
+    """How many words of 64 targets graphs of these sizes have."""
+    return -(-sizes // 64)
+
+
+class _WordRows:
+    """The words of targets of all nodes of some graphs, a row each; those of a node follow one another.
+
+    Args:
+        graphs: the graphs.
+        mirrored: (g,) whether edges are walked in both directions.
+    """
+
+    def __init__(self, graphs: Graphs, mirrored: NDArray[np.bool_]) -> None:
+        self.graphs, nodes = graphs, np.arange(int(graphs.start[-1]))
+        self.words = np.repeat(_words(graphs.sizes), graphs.sizes)  # of each node
+        self.row = starts_of(self.words)  # the first of each
+        local, beyond = nodes - graphs.start[graphs.graph], graphs.sizes.astype(np.uint64) & np.uint64(63)
+        self.reached: Words = np.zeros(int(self.row[-1]), dtype=np.uint64)
+        # Targets after the last node of a graph count as reached, so that words become complete.
+        full = np.where(beyond > 0, ~np.uint64(0) << beyond, np.uint64(0))
+        self.reached[self.row[1:] - 1] = full[graphs.graph]
+        self.reached[self.row[:-1] + (local >> 6)] |= np.uint64(1) << (local & 63).astype(np.uint64)
+        self.left, self.digits = np.empty_like(self.reached), list[Words]()
+        self.order, self.slots, self.rest, self.rest_start = self._near(mirrored)
+
+    def _near(self, mirrored: NDArray[np.bool_]) -> tuple[Ids, list[Ids], Ids, Ids]:
+        """The rows that each row reads, as of :func:`_slots`."""
+        source, target = self.graphs.edges.T
+        back = np.repeat(mirrored, np.diff(self.graphs.edge_start))
+        source, target = np.concatenate([source, target[back]]), np.concatenate([target, source[back]])
+        if len(self.reached) > len(self.words):
+            many = self.words[source]
+            source, target = ranges(self.row[source], many), ranges(self.row[target], many)
+        degree = np.bincount(source, minlength=len(self.reached))
+        return _slots(np.cumsum(degree) - degree, degree, target[np.argsort(narrow(source), kind="stable")])
+
+    def search(self) -> Ids:
+        """Find the steps to all targets; the graphs that have a longer path."""
+        where, slots, hubs, reached = self.order, self.slots, len(self.rest_start), self.reached
+        for step in range(1, _LONGEST + 2):
+            self._count(step)
+            before = reached[where]
+            new = before.copy()
+            for slot in slots:
+                np.bitwise_or(new[: len(slot)], reached[slot], out=new[: len(slot)])
+            if hubs:
+                new[:hubs] |= np.bitwise_or.reduceat(reached[self.rest], self.rest_start)
+            reached[where] = new
+            if step % _EACH == 0 or step > _LONGEST:
+                moved = self._unfinished(where, new != before)
+                if not moved.any():
+                    break
+                moved[:hubs] |= step <= _LONGEST  # their other neighbours are not sorted out
+                where, slots = where[moved], [slot[moved[: len(slot)]] for slot in slots]
+        else:
+            return np.unique(np.repeat(self.graphs.graph, self.words)[where])
+        return np.zeros(0, dtype=np.int64)
+
+    def _unfinished(self, where: Ids, moved: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Which of some rows are of nodes that have found a target in this step, and so may find others."""
+        if len(self.reached) == len(self.words):
+            return moved
+        each = np.zeros(len(self.reached), dtype=np.bool_)
+        each[where] = moved
+        found: NDArray[np.bool_] = np.repeat(np.logical_or.reduceat(each, self.row[:-1]), self.words)[where]
+        return found
+
+    def _count(self, step: int) -> None:
+        """One step more to the targets that are not reached yet."""
+        np.invert(self.reached, out=self.left)
+        for digit in range((step & -step).bit_length()):  # where a one is carried to
+            if digit == len(self.digits):
+                self.digits.append(np.zeros_like(self.left))
+            self.digits[digit] ^= self.left
+
+    def write(self, results: Sequence[Array]) -> None:
+        """From digits to the lengths (n, n) of each graph."""
+        lines = np.negative(_spread(~self.reached))  # 255 where no path leads
+        for digit, word in enumerate(self.digits):
+            bits = _spread(word).view(np.uint64)
+            bits <<= np.uint64(digit)
+            lines.view(np.uint64)[:] |= bits
+        ends = (64 * self.row[self.graphs.start]).tolist()
+        for first, last, result in zip(ends, ends[1:], results, strict=False):
+            result[:] = lines[first:last].reshape(len(result), -1)[:, : len(result)]
+
+
+def _spread(words: Words) -> NDArray[np.uint8]:
+    """(64 w,) each bit as a byte."""
+    return np.unpackbits(words.astype("<u8", copy=False).view(np.uint8), bitorder="little")
 
 
 def _bytes(words: Words) -> NDArray[np.uint8]:

@@ -320,6 +320,8 @@ class Column:
         row_starts: (g + 1,) where each structure begins in ``rows``; without these, where it begins in ``values``, if
             each has its own, as those of real numbers. None if indices count among all values.
         listed: (E, 2) the listed pairs (query, key) of a sparse encoding, as ``index``; None of others.
+        widths: (g,) of a batch: the index of each structure is a square of this width, with zeros after its units.
+            None if it is not padded.
     """
 
     sizes: NDArray[np.int64]
@@ -329,6 +331,7 @@ class Column:
     rows: Array | None = None
     row_starts: NDArray[np.int64] | None = None
     listed: Array | None = None
+    widths: NDArray[np.int64] | None = None
 
     @classmethod
     def of_units(cls, sizes: Array, values: Array) -> Self:
@@ -437,6 +440,8 @@ class Column:
         index = self.index[mine]
         if self.listed is not None:
             return Encoded(self.values, index, self.listed[mine], units)
+        if self.widths is not None:
+            return Encoded(self.values, index.reshape(self.widths[item], -1)[:units, :units])
         if len(index) == units * units:
             index = index.reshape(units, units)
         elif is_half(len(index), units):
@@ -451,14 +456,16 @@ class Column:
     def padded(self, dtype: np.dtype[Any]) -> Array:
         """(g, m, m) the index of the pairs of each structure in a dtype that holds it, padded with zeros."""
         assert self.index is not None  # of all pairs
-        index, widths = self.index, np.diff(self.starts)
+        count, most, index = len(self), int(self.sizes.max()), self.index
         index = index.view(dtype) if index.itemsize == dtype.itemsize else index.astype(dtype)
-        count, most = len(self), int(self.sizes.max())
-        if (widths == most * most).all():
+        if len(index) == count * most * most and (self.widths is not None or self.sizes.min() == most):
             return owned(index).reshape(count, most, most)
+        widths = np.diff(self.starts)
         result, square = np.zeros((count, most, most), dtype=dtype), widths == np.square(self.sizes)
         if pays := _pad.pays(_A_SLICE * count):
             _pad(owned(index), self.starts, self.sizes, square, result)
+            if square.all():
+                return result
         places = zip(self.sizes.tolist(), self.starts.tolist(), square.tolist(), strict=False)
         for each, (n, first, is_whole) in enumerate(places):
             if not is_whole:
@@ -481,7 +488,8 @@ class Column:
             own, row_starts = slice(row_starts[0], row_starts[-1]), row_starts - row_starts[0]
         values = self.values if rows is not None or row_starts is None else self.values[own]
         rows, listed = None if rows is None else rows[own], None if self.listed is None else self.listed[mine]
-        return Column(sizes, values, index[mine], starts, rows, row_starts, listed)
+        widths = None if self.widths is None else self.widths[first:end]
+        return Column(sizes, values, index[mine], starts, rows, row_starts, listed, widths)
 
     def __repr__(self) -> str:
         return f"Column({len(self)} structures, {self.sizes.sum():,} units, {len(self.values):,} values)"

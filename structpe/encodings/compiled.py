@@ -15,6 +15,7 @@ from contextlib import AbstractContextManager, contextmanager
 from functools import cache, update_wrapper
 from importlib import import_module
 from importlib.util import find_spec
+from types import FunctionType
 from typing import Any
 
 from structpe.computed import computed
@@ -39,7 +40,7 @@ def numba_or_none() -> Any | None:
 class compiled:  # a word, as functions wear it: @compiled
     """A function that is compiled when it is first called. What is compiled is kept on disk if a folder is writable.
 
-    It releases the GIL, so that threads may call it. It cannot call another such function.
+    It releases the GIL, so that threads may call it. It may call other such functions of its module.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -59,14 +60,33 @@ class compiled:  # a word, as functions wear it: @compiled
         """Run it."""
         return self._kernel(*arguments)
 
+    def plainly(self, *arguments: Any) -> Any:
+        """Run it by Python, for a kernel of few numbers."""
+        return self._function(*arguments)
+
     @computed
     def _kernel(self) -> Any:
         numba = numba_or_none()
         assert numba is not None  # callers ask pays() first
+        function = self._linked(numba)
         try:
-            return numba.njit(cache=True, nogil=True)(self._function)
+            return numba.njit(cache=True, nogil=True)(function)
         except RuntimeError:  # no folder is writable: compiled anew in each process
-            return numba.njit(nogil=True)(self._function)
+            return numba.njit(nogil=True)(function)
+
+    def _linked(self, numba: Any) -> Callable[..., Any]:
+        """The function, in which those that it calls are written out."""
+        function: Any = self._function
+        called = {name: function.__globals__.get(name) for name in function.__code__.co_names}
+        inner = {
+            name: numba.njit(inline="always")(each._linked(numba))
+            for name, each in called.items()
+            if isinstance(each, compiled)
+        }
+        if not inner:
+            return self._function
+        linked = FunctionType(function.__code__, function.__globals__ | inner)
+        return update_wrapper(linked, function)
 
 
 @contextmanager

@@ -16,9 +16,19 @@ from numpy.typing import NDArray
 from structpe.encodings import bfs as bfs_module
 from structpe.encodings.base import WITHIN, Column, Encoding, check_all_pairs, check_matrices
 from structpe.encodings.bfs import STEPS, by_bits
-from structpe.encodings.columns import interleave, ranges, scatter, starts_of
+from structpe.encodings.columns import groups, interleave, ranges, starts_of
 from structpe.encodings.compiled import OF_A_LIST
-from structpe.encodings.graphs import Graphs, Limited, OfNodes, below_top, clipped, column_of_integers, finite
+from structpe.encodings.graphs import (
+    Extent,
+    Graphs,
+    Limited,
+    OfNodes,
+    below_top,
+    clipped,
+    column_of_integers,
+    finite,
+    values_of,
+)
 from structpe.structure import Ids, Structure
 
 if TYPE_CHECKING:
@@ -29,11 +39,7 @@ __all__ = ["Adjacency", "Degree", "Distance", "Neighbours", "UndirectedDistance"
 
 Array = NDArray[Any]
 
-_SMALL = 64  # up to this number of nodes, Floyd-Warshall by NumPy over a group of graphs is faster than a search
-_WIDE = 512  # up to this number of nodes, compiled searches take the graphs one after the other
-_INF = 127  # 127 + 127 fits into eight bits, so sums need no check; exact for graphs of up to 127 nodes
-_CELLS = 1 << 19  # of a group of small graphs: with their sums they stay in the cache
-_ROW = 400  # how many sums take as long as the step from a row of sums to the next one
+_WIDE = 512  # up to this number of nodes, one call searches many graphs
 _FLOATS = 1 << 20  # which scipy writes in one go; each time it checks the graph again
 
 
@@ -44,19 +50,32 @@ def shortest(graphs: Graphs, directed: bool) -> Array:
         graphs: the graphs.
         directed: whether to follow the direction of edges, in directed graphs.
     """
-    mirrored, result = ~(graphs.directed & directed), np.empty(int(graphs.pair_start[-1]), dtype=np.uint8)
-    left = _squares(graphs, mirrored, _WIDE, result)
+    return _lengths(graphs, ~(graphs.directed & directed), graphs.pair_start, graphs.sizes)[0]
+
+
+def _lengths(graphs: Graphs, mirrored: NDArray[np.bool_], at: Ids, widths: Ids) -> tuple[Array, Extent | None]:
+    """The lengths, zero where the matrices of graphs are padded, and between what they are, if that is known.
+
+    Args:
+        graphs: the graphs.
+        mirrored: (g,) whether edges are walked in both directions.
+        at: (g + 1,) where the matrix of each graph begins.
+        widths: (g,) rows and columns of these matrices.
+    """
+    result = (np.empty if widths is graphs.sizes else np.zeros)(int(at[-1]), dtype=np.uint8)
+    left, extent = _small(graphs, mirrored, at, widths, result)
     if not left.any():
-        return result
+        return result, extent
     large, long = graphs.only(left), dict[int, Array]()
+    rooms = [np.ascontiguousarray(part) for part in _parts(graphs, left, at, widths, result)]
     search = _large_compiled if bfs_module.levels.pays(OF_A_LIST + int(large.pair_start[-1])) else _large
-    for number, lengths in search(large, mirrored[left], _parts(graphs, left, result)):
+    for number, lengths in search(large, mirrored[left], rooms):
         long[number] = lengths
     result = result if not long else _widened(result, np.dtype(np.uint16))
-    parts = _parts(graphs, left, result)
-    for number, lengths in long.items():
-        parts[number][:] = lengths
-    return result
+    for number, part in enumerate(_parts(graphs, left, at, widths, result)):
+        if number in long or not part.flags.c_contiguous:  # the others were filled in place
+            part[:] = long.get(number, rooms[number])
+    return result, None
 
 
 def signed(graphs: Graphs) -> Array:
@@ -65,14 +84,16 @@ def signed(graphs: Graphs) -> Array:
     Lengths are those along the edges of directed graphs.
     """
     result = np.empty(int(graphs.pair_start[-1]), dtype=np.int8)
-    left = _squares(graphs, ~graphs.directed, _SMALL, result)
+    left, _ = _small(graphs, ~graphs.directed, graphs.pair_start, graphs.sizes, result.view(np.uint8))
+    _small_signs(graphs, left, result)
     if not left.any():
         return result
     large = graphs.only(left)
     there = shortest(large, directed=True)
     result = _widened(result, np.min_scalar_type(-below_top(there) - 2))
     everything = np.ones(len(large.sizes), dtype=np.bool_)
-    for to, part in zip(_parts(large, everything, there), _parts(graphs, left, result), strict=True):
+    parts = _parts(graphs, left, graphs.pair_start, graphs.sizes, result)
+    for to, part in zip(_parts(large, everything, large.pair_start, large.sizes, there), parts, strict=True):
         _sign(to, part)
     return result
 
@@ -87,10 +108,10 @@ def _sign(there: Array, result: Array) -> None:
     np.copyto(result, -there.T.astype(result.dtype), where=there > there.T)  # converted first: unsigned ones wrap
 
 
-def _parts(graphs: Graphs, which: NDArray[np.bool_], flat: Array) -> list[Array]:
-    """The matrices (n, n) of some of the graphs."""
-    pairs = zip(graphs.pair_start[:-1][which].tolist(), graphs.sizes[which].tolist(), strict=True)
-    return [flat[a : a + n * n].reshape(n, n) for a, n in pairs]
+def _parts(graphs: Graphs, which: NDArray[np.bool_], at: Ids, widths: Ids, flat: Array) -> list[Array]:
+    """The matrices (n, n) of some of the graphs, without padding."""
+    each = zip(at[:-1][which].tolist(), widths[which].tolist(), graphs.sizes[which].tolist(), strict=True)
+    return [flat[a : a + w * w].reshape(w, w)[:n, :n] for a, w, n in each]
 
 
 def _widened(numbers: Array, dtype: np.dtype[Any]) -> Array:
@@ -105,85 +126,42 @@ def _widened(numbers: Array, dtype: np.dtype[Any]) -> Array:
 # --- small graphs ---
 
 
-def _squares(graphs: Graphs, mirrored: NDArray[np.bool_], most: int, result: Array) -> NDArray[np.bool_]:
-    """Fill the lengths of small graphs, signed ones if their dtype is int8; (g,) the graphs that are left.
+def _small(
+    graphs: Graphs, mirrored: NDArray[np.bool_], at: Ids, widths: Ids, result: NDArray[np.uint8]
+) -> tuple[NDArray[np.bool_], Extent | None]:
+    """Fill the lengths of graphs of up to ``_WIDE`` nodes; (g,) the graphs that are left, and as :func:`_lengths`.
 
     Args:
-        graphs: the graphs.
-        mirrored: (g,) whether edges are walked in both directions.
-        most: the number of nodes of a small graph if the search is compiled; otherwise ``_SMALL``.
-        result: (P,) where.
+        graphs, mirrored, at, widths: as of :func:`_lengths`.
+        result: where. Those of graphs that are left, as they are larger or have long paths, mean nothing.
     """
-    if bfs_module.squares.pays(OF_A_LIST + result.size):
-        starts, left, lengths = (graphs.start, graphs.pair_start), np.empty_like(mirrored), result.view(np.uint8)
-        ends = (graphs.edges - np.repeat(graphs.start[:-1], np.diff(graphs.edge_start))[:, None]).astype(np.uint32)
-        bfs_module.squares(*starts, graphs.edge_start, ends, mirrored, most, bfs_module.BYTES, left, lengths)
-        if result.dtype == np.int8:
-            bfs_module.small_signs(*starts, left, lengths, result)
-        return left
-    for group in _groups(graphs.sizes, np.flatnonzero(graphs.sizes <= _SMALL)):
-        whole = _floyd_warshall(graphs, mirrored, group)
-        if result.dtype == np.int8:
-            back = whole.swapaxes(0, 1)
-            whole = np.where(whole <= back, whole, -back).view(np.int8)  # 127 if there is no path, as in int8
-        else:
-            whole |= (whole == _INF).view(np.uint8) << 7
-        lengths = np.ascontiguousarray(whole.transpose(2, 0, 1))
-        sizes, first = np.unique(graphs.sizes[group], return_index=True)  # the smallest come first
-        for n, same, parts in zip(
-            sizes.tolist(), np.split(lengths, first[1:]), np.split(group, first[1:]), strict=True
-        ):
-            scatter(result, graphs.pair_start[parts], same[:, :n, :n].reshape(len(same), n * n))
-    large: NDArray[np.bool_] = graphs.sizes > _SMALL
-    return large
+    if bfs_module.squares.pays(OF_A_LIST + int(graphs.pair_start[-1])):
+        left, ends = np.ones_like(mirrored), (graphs.edge_start, graphs.edges)
+        high, lacking = bfs_module.grown(graphs.start, at, widths, *ends, mirrored, left, result)
+        if left.any():
+            found = bfs_module.squares(graphs.start, at, widths, *ends, mirrored, _WIDE, bfs_module.BYTES, left, result)
+            high, lacking = max(high, found[0]), lacking or found[1]
+        return left, (0, high, lacking)
+    left = graphs.sizes > _WIDE
+    parts = _parts(graphs, np.ones_like(left), at, widths, result)
+    left[bfs_module.by_words(graphs, mirrored, np.flatnonzero(~left), parts)] = True
+    return left, None
 
 
-def _groups(sizes: Ids, members: Ids) -> list[Ids]:
-    """Small graphs of similar sizes, the smallest first, as many as the cache holds.
-
-    Of all ways to cut the sizes, in steps of four, into groups, the one of which all loops together are shortest.
-    """
-    by_size = members[np.argsort(sizes[members], kind="stable")]
-    steps, counts = np.unique(-(-sizes[by_size] // 4), return_counts=True)
-    ends, best, cuts = [0, *np.cumsum(counts).tolist()], [0.0], list[int]()
-    for last, step in enumerate(steps.tolist(), start=1):
-        costs = [best[first] + _cost(4 * step, ends[last] - ends[first]) for first in range(last)]
-        cuts.append(int(np.argmin(costs)))
-        best.append(min(costs))
-    groups, last = list[Ids](), len(steps)
-    while last:
-        group, last = by_size[ends[cuts[last - 1]] : ends[last]], cuts[last - 1]
-        some = max(1, _CELLS // int(sizes[group].max()) ** 2)
-        groups += [group[first : first + some] for first in range(0, len(group), some)]
-    return groups
-
-
-def _cost(most: int, count: int) -> float:
-    """The sums of Floyd-Warshall, and what it takes to go to the next row, which takes as long as so many sums."""
-    return most**2 * min(most * (count + _ROW), count * (most + _ROW))
-
-
-def _floyd_warshall(graphs: Graphs, mirrored: NDArray[np.bool_], members: Ids) -> NDArray[np.uint8]:
-    """(b, most, most) of b graphs. Many graphs are the last axis meanwhile: then vector operations are long."""
-    most, count, edges = int(graphs.sizes[members].max()), len(members), np.diff(graphs.edge_start)[members]
-    which = np.repeat(np.arange(count), edges)
-    source, target = graphs.edges.take(ranges(graphs.edge_start[members], edges), axis=0).T
-    first = graphs.start[members][which]
-    source, target, both = source - first, target - first, mirrored[members]
-    last = count > most
-    lengths = np.full((most, most, count) if last else (count, most, most), _INF, dtype=np.uint8)
-    whole = lengths if last else lengths.transpose(1, 2, 0)
-    strides, flat = whole.strides, lengths.reshape(-1)
-    flat[source * strides[0] + target * strides[1] + which * strides[2]] = 1
-    if not both.all():
-        source, target, which = (each[np.repeat(both, edges)] for each in (source, target, which))
-    flat[target * strides[0] + source * strides[1] + which * strides[2]] = 1
-    whole[np.arange(most), np.arange(most)] = 0
-    sums = np.empty_like(lengths)
-    for k in range(most):
-        np.add(whole[:, k, None], whole[None, k], out=sums if last else sums.transpose(1, 2, 0))
-        np.minimum(lengths, sums, out=lengths)
-    return whole
+def _small_signs(graphs: Graphs, left: NDArray[np.bool_], result: NDArray[np.int8]) -> None:
+    """From lengths of the other graphs, unsigned, to signed ones in place."""
+    lengths = result.view(np.uint8)
+    if bfs_module.small_signs.pays(OF_A_LIST + result.size):
+        bfs_module.small_signs(graphs.start, graphs.pair_start, left, lengths, result)
+        return
+    members = np.flatnonzero(~left)
+    for group in groups(graphs.sizes[members]):
+        which = members[group]
+        n = int(graphs.sizes[which[0]])
+        places = graphs.pair_start[which][:, None] + np.arange(n * n)
+        there = np.minimum(lengths[places], 127).reshape(-1, n, n)  # 127 without a path, as in int8
+        back = there.swapaxes(1, 2)
+        result[places] = np.where(there <= back, there, -back).view(np.int8).reshape(len(which), -1)
 
 
 # --- large graphs ---
@@ -305,6 +283,17 @@ class _Shortest(Limited):
         interleave(index, starts, lines, column.index)
         interleave(index, starts, ~lines, offsets - column.values[0])
         return replace(column, sizes=graphs.units, index=index, starts=starts)
+
+    def padded(self, structures: Sequence[Structure], widths: Ids) -> Column:
+        graphs = Graphs.of(structures)
+        if self.along or graphs.owner is not None or widths.max() > _WIDE or graphs.all_lines:
+            return self.many(structures)
+        at = starts_of(np.square(widths))
+        lengths, extent = _lengths(graphs, np.ones_like(graphs.directed), at, widths)
+        if self.max_distance is not None:
+            lengths, extent = clipped(lengths, self.max_distance), None
+        values, index = values_of(lengths, extent)
+        return Column(graphs.units, values, index, at, widths=widths)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from itertools import chain, repeat
 import numpy as np
 
 from structpe.computed import computed
-from structpe.encodings.base import Column, Encoded, Encoding, check_key
+from structpe.encodings.base import FIT, Column, Encoded, Encoding, check_key
 from structpe.encodings.graphs import of_units
 from structpe.errors import EncodingError, listed
 from structpe.structure import Structure
@@ -89,9 +89,7 @@ class Words(Encoding, name="words"):
 
     def many(self, structures: Sequence[Structure]) -> Column:
         if not self.texts and structures:
-            raise self.error(
-                structures[0], "no text is known, so all words would be equal; fit the encoding to a data set first"
-            )
+            raise self.error(structures[0], f"no text is known, so all words would be equal; {FIT}")
         units = np.array([each.unit_count for each in structures], dtype=np.int64)
         texts = chain.from_iterable(each.unit_texts for each in structures)
         numbers = np.fromiter(map(self._numbers.get, texts, repeat(0)), dtype=np.int64, count=int(units.sum()))

@@ -11,8 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +19,7 @@ from numpy.typing import NDArray
 from structpe.computed import computed
 from structpe.encodings.base import UNREACHABLE, WITHIN, Encoding, check_limits
 from structpe.encodings.columns import Column, blocks, groups, joined, narrow, ranges, starts_of
-from structpe.encodings.tree_pairs import Rooted, Ways
+from structpe.encodings.tree_pairs import Rooted
 from structpe.errors import EncodingError
 from structpe.structure import Ids, Structure
 
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AHEAD",
     "BACK",
+    "Extent",
     "Graphs",
     "Limited",
     "OfNodes",
@@ -44,16 +44,19 @@ __all__ = [
     "computing_on",
     "concatenated_once",
     "finite",
-    "index_of_integers",
     "known",
     "of_units",
     "places_by",
     "ranks",
     "ranks_of_all",
+    "values_of",
 ]
 
 
 Array = NDArray[Any]
+
+Extent: TypeAlias = tuple[int, int, bool]
+"""The least and the largest of some numbers, and whether the largest that the dtype has is there, too."""
 
 _CELLS = 1 << 20  # of a block of rows, which bounds the memory that the index of its pairs takes
 _BLOCK = 1 << 20
@@ -62,7 +65,6 @@ AHEAD, BACK = 1, 2
 """Bits: an edge leads from the first node to the second, or from the second to the first."""
 
 _EMPTY = np.zeros(0, dtype=np.int64)
-_PARTS = attrgetter("nodes", "edges", "directed", "owner", "root")
 
 _device: ContextVar[torch.device | None] = ContextVar("_device", default=None)
 _once: ContextVar[dict[int, tuple[Sequence[Structure], Graphs]] | None] = ContextVar("_once", default=None)
@@ -145,15 +147,17 @@ class Graphs:
         known = _once.get()
         if known is not None and id(structures) in known:
             return known[id(structures)][1]
-        # Each attribute of all structures by one call: a loop would take longer than most encodings.
-        nodes, listed, directed, owners, given = zip(*map(_PARTS, structures), strict=True) if structures else [()] * 5
-        size, counts = (np.array(list(map(len, each)), dtype=np.int64) for each in (nodes, listed))
-        start, edges = starts_of(size), joined(listed).reshape(-1, 2)
-        edges += np.repeat(start[:-1], counts)[:, None]
-        ends = edges, starts_of(counts), np.array(directed, dtype=np.bool_)
-        owner, units, unit_start = cls._units(owners, size, start)
-        roots = [-1 if root is None else root for root in given]
-        made = cls(size, start, *ends, owner, units, unit_start, np.array(roots, dtype=np.int64))
+        # A list for each attribute: a loop over structures would take longer than most encodings.
+        count, listed = len(structures), [s.edges for s in structures]
+        size = np.fromiter([len(s.nodes) for s in structures], np.int64, count)
+        edge_counts = np.fromiter(map(len, listed), np.int64, count)
+        start, flat = starts_of(size), joined(listed)
+        flat += np.repeat(start[:-1], 2 * edge_counts)
+        directed = np.fromiter([s.directed for s in structures], np.bool_, count)
+        owner, units, unit_start = cls._units([s.owner for s in structures], size, start)
+        roots = np.array([-1 if (root := s.root) is None else root for s in structures], dtype=np.int64)
+        ends = flat.reshape(-1, 2), starts_of(edge_counts)
+        made = cls(size, start, *ends, directed, owner, units, unit_start, roots)
         if known is not None:  # the list is kept, so no other gets its number
             known[id(structures)] = structures, made
         return made
@@ -181,12 +185,22 @@ class Graphs:
     def lines(self) -> NDArray[np.bool_]:
         """(g,) whether the nodes of a structure are a path in their order, and each is one unit: a plain sequence."""
         counts = np.diff(self.edge_start)
-        graph = np.repeat(np.arange(len(counts)), counts)
-        source = np.arange(len(self.edges)) - (self.edge_start[:-1] - self.start[:-1])[graph]
-        wrong = (self.edges[:, 0] != source) | (self.edges[:, 1] != source + 1)
         right: NDArray[np.bool_] = self.whole & (counts == self.sizes - 1)
-        right[graph[wrong]] = False
+        left = np.flatnonzero(right)
+        if not len(left):
+            return right
+        source, ends = ranges(self.start[left], counts[left]), self.edges[ranges(self.edge_start[left], counts[left])]
+        wrong = (ends[:, 0] != source) | (ends[:, 1] != source + 1)
+        right[np.repeat(left, counts[left])[wrong]] = False
         return right
+
+    @computed
+    def all_lines(self) -> bool:
+        """Whether all are plain sequences of two nodes or more."""
+        if len(self.edges) != int(self.start[-1]) - len(self.sizes) or not (counts := np.diff(self.edge_start)).all():
+            return False
+        last = self.edges[self.edge_start[1:] - 1, 0] == self.start[1:] - 2  # of a tree, this tells nearly always
+        return bool(last.all() and (counts == self.sizes - 1).all() and self.lines.all())
 
     @computed
     def whole(self) -> NDArray[np.bool_]:
@@ -203,11 +217,6 @@ class Graphs:
     def rooted(self) -> Rooted:
         """The structures as trees whose edges lead away from the root, as far as they are trees."""
         return Rooted.of(self.start, self.edges, self.edge_start)
-
-    @computed
-    def ways(self) -> Ways:
-        """Where the ways of each pair of nodes to the root meet, if all structures are trees."""
-        return Ways.of(self.start, self.rooted)
 
     def only(self, kept: NDArray[np.bool_]) -> Graphs:
         """Some of the structures, those that are marked (g,)."""
@@ -470,8 +479,8 @@ def adjacency_matrices(
     return result
 
 
-def finite(numbers: Array) -> tuple[int, int, bool]:
-    """The least and the largest number, except for the largest that the dtype has, and whether that one is there.
+def finite(numbers: Array) -> Extent:
+    """The extent of numbers, except for the largest that the dtype has, and whether that one is there.
 
     It stands for pairs without a number, which saves an array that says which pairs have none.
     """
@@ -503,14 +512,44 @@ def clipped(numbers: Array, limit: int | None) -> Array:
     return numbers if low >= -limit else np.maximum(numbers, -limit, out=numbers)
 
 
-def index_of_integers(numbers: Array, low: int, high: int) -> Array:
-    """The index of numbers in [low, ..., high, the value of pairs without a number], in place if it is as wide."""
+def values_of(numbers: Array, extent: Extent | None = None) -> tuple[Ids, Array]:
+    """From numbers to values, consecutive ones and ``UNREACHABLE`` if pairs lack a number, and their index.
+
+    Args:
+        numbers: in a signed or unsigned dtype, whose largest number stands for ``UNREACHABLE``. The index is written
+            in place if it is as wide.
+        extent: between what they are, if that is known.
+    """
+    low, high, lacking = finite(numbers) if extent is None else extent
+    values = np.arange(low, high + 1 + lacking)
+    if lacking:
+        values[-1] = UNREACHABLE
+    return values, _index_of(numbers, low, high, lacking)
+
+
+def _at_most(numbers: Array, limit: int) -> Array:
+    """The numbers, flat, up to a limit, in place: the minimum with an array takes a tenth of that with one number."""
+    limits = np.full(min(len(numbers), _BLOCK >> 4), limit, dtype=numbers.dtype)
+    for first in range(0, len(numbers), len(limits)):
+        part = numbers[first : first + len(limits)]
+        np.minimum(part, limits[: len(part)], out=part)
+    return numbers
+
+
+def _extent(numbers: Array, also: Array) -> Extent:
+    low, high, lacking = finite(numbers)
+    return min(low, int(also.min())), max(high, int(also.max())), lacking
+
+
+def _index_of(numbers: Array, low: int, high: int, lacking: bool) -> Array:
+    if low == 0 and not lacking and numbers.dtype.kind == "u":
+        return numbers
     top, missing, unsigned = np.iinfo(numbers.dtype).max, high - low + 1, np.dtype(f"u{numbers.itemsize}")
     if high < top and missing <= np.iinfo(unsigned).max:  # differences fit, and so does the larger one of the top
         index: Array = numbers.view(unsigned)
-        np.subtract(index, unsigned.type(low % (1 << 8 * numbers.itemsize)), out=index)
-        np.minimum(index, unsigned.type(missing), out=index)
-        return index
+        if low:
+            np.subtract(index, unsigned.type(low % (1 << 8 * numbers.itemsize)), out=index)
+        return _at_most(index, missing) if lacking else index
     wide = numbers.astype(np.int64) - low
     wide[numbers == top] = missing
     found: Array = wide.astype(np.min_scalar_type(missing))
@@ -538,17 +577,12 @@ def column_of_integers(graphs: Graphs, numbers: Array, within: bool = True, also
         within: whether two units of one node have ``WITHIN + k``, or the number of their node.
         also: other numbers that are to be among the values, which begin with consecutive ones.
     """
-    low, high, lacking = finite(numbers)
-    if also is not None:
-        low, high = min(low, int(also.min())), max(high, int(also.max()))
-    values = np.arange(low, high + 1)
-    if lacking:
-        values = np.append(values, UNREACHABLE)
-    index = graphs.pairs_of_units(index_of_integers(numbers, low, high))
+    values, index = values_of(numbers, None if also is None else _extent(numbers, also))
+    index = graphs.pairs_of_units(index)
     places, offsets = graphs.inside() if within and graphs.owner is not None else (_EMPTY, _EMPTY)
     if len(places):
         first, most = len(values), int(offsets.max())
-        values = np.append(values, WITHIN + np.delete(np.arange(-most, most + 1), most))  # 0 is no other unit
+        values = np.append(values, WITHIN + np.delete(np.arange(-most, most + 1), most))  # 0 is the unit itself
         index = index.astype(_narrowest(values), copy=False)
         index[places] = offsets + first + most - (offsets > 0)
     return Column(graphs.units, values, index.astype(_narrowest(values), copy=False), graphs.unit_pair_start)

@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 
 from structpe.computed import computed
-from structpe.encodings.base import Column, Encoded, Encoding, check_all_pairs, check_limits, check_sizes
+from structpe.encodings.base import FIT, Column, Encoded, Encoding, check_all_pairs, check_limits, check_sizes
 from structpe.encodings.columns import narrow
 from structpe.encodings.graphs import Graphs
 from structpe.encodings.label_path_search import FIRST_STEP, UNKNOWN, PairSequences, labels_of, search, walk
@@ -214,7 +214,4 @@ def _check_fitted(encoding: Encoding, known: tuple[str, ...], structures: Sequen
     if known:
         return
     if (found := next((s for s in structures if (s.edges[:, 0] != s.edges[:, 1]).any()), None)) is not None:
-        raise encoding.error(
-            found,
-            "it knows no label yet; fit it to the training structures first: encoding = encoding.fit(structures)",
-        )
+        raise encoding.error(found, f"it knows no label yet; {FIT}")

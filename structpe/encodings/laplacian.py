@@ -17,7 +17,7 @@ from scipy.special import softmax
 from structpe.encodings.base import Encoded, Encoding, check_matrices, check_sizes, flags
 from structpe.encodings.columns import groups
 from structpe.encodings.graphs import Graphs, OfNodes, adjacency_matrices, of_units, ranks, ranks_of_all
-from structpe.encodings.spectra import canonical_signs, eigenpairs, laplacians, lowest_dense
+from structpe.encodings.spectra import canonical_signs, eigenpairs, laplacians, lowest_dense, with_signs
 from structpe.errors import EncodingError
 from structpe.structure import Ids, Structure
 
@@ -126,11 +126,18 @@ class Laplacian(_Lowest, name="laplacian"):
     """
 
     def of_nodes(self, graphs: Graphs, structures: Sequence[Structure]) -> NDArray[np.float32]:
-        result = np.zeros((int(graphs.start[-1]), self.k), dtype=np.float32)
-        rank, count = ranks_of_all(structures), self.skip + self.k
-        for nodes, _, vectors in eigenpairs(self, structures, graphs, count, self.minutes, self.components):
-            kept = canonical_signs(vectors[..., self.skip :], rank[nodes])
-            result[nodes, : kept.shape[-1]] = kept
+        total, done = int(graphs.start[-1]), 0
+        found, nodes, start = np.zeros((total, self.k)), np.empty(total, dtype=np.int64), []
+        for of_each, _, vectors in eigenpairs(
+            self, structures, graphs, self.skip + self.k, self.minutes, self.components
+        ):
+            (b, c), kept, end = of_each.shape, vectors[..., self.skip :], done + of_each.size
+            nodes[done:end] = of_each.reshape(-1)
+            found[done:end].reshape(b, c, self.k)[..., : kept.shape[-1]] = kept
+            start.append(np.arange(done, end, c))
+            done = end
+        result = np.empty((total, self.k), dtype=np.float32)
+        result[nodes] = with_signs(found, ranks_of_all(structures)[nodes], np.concatenate([nodes[:0], *start]))
         return result
 
     def repeated(self, structure: Structure) -> NDArray[np.bool_]:

@@ -8,22 +8,25 @@ one size, c nodes each, m eigenvectors.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Self, TypeAlias
+from itertools import pairwise
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 from scipy.sparse import csr_array, diags_array, eye_array
-from scipy.sparse.csgraph import reverse_cuthill_mckee
+from scipy.sparse.csgraph import connected_components, reverse_cuthill_mckee
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, SuperLU, eigsh, splu
 from threadpoolctl import ThreadpoolController
 
 from structpe.encodings import device
 from structpe.encodings.base import Encoding, check_matrices
-from structpe.encodings.graphs import Graphs, adjacency_matrices, chosen_device
+from structpe.encodings.columns import starts_of
+from structpe.encodings.graphs import Graphs, chosen_device
 from structpe.structure import Ids, Structure
 
 __all__ = [
@@ -38,6 +41,7 @@ __all__ = [
     "lowest_dense",
     "lowest_sparse",
     "sparse_laplacian",
+    "with_signs",
 ]
 
 
@@ -147,14 +151,14 @@ def _banded(matrix: csr_array) -> tuple[Ids, int]:
     return order, int(np.maximum(place - lowest, 0).sum())
 
 
-Operator: TypeAlias = LinearOperator | csr_array
-
 _SAME = 1e-6  # entries of eigenvectors that differ by less are equal: well above rounding
 _RESIDUAL = 1e-5
 _TOLERANCE = 3e-6
+_SINGLE = 1e-6  # the smallest tolerance of iterations in float32
 _TOLERANCE_INVERSE = 1e-10  # eigenvalues of long paths differ by as little, and the inverse finds them in few steps
 _ROUGH = 1e-3  # of the search for eigenvectors that are missing, where it shows that the largest left is too small
 _RESTARTS = 100
+_ALONE = 32  # number of nodes up to which BLAS takes one thread anyhow
 _SOME = 64  # number of nodes from which on a few eigenvectors are found faster than all
 _MOST_ENTRIES = 1 << 28  # of a decomposition: 2 GiB
 _MARGINS = (1e-11, 1e-9, 1e-7, 1e-5)
@@ -216,7 +220,7 @@ def lowest_dense(matrices: NDArray[Any], count: int) -> tuple[Floats, NDArray[An
     size = matrices.shape[-1]
     if chosen_device():
         return device.lowest(matrices, count)
-    with _blas().limit(limits=1, user_api="blas"):
+    with _blas().limit(limits=1, user_api="blas") if size > _ALONE else nullcontext():
         if size < _SOME or count > size // 4 or np.iscomplexobj(matrices):
             values, vectors = np.linalg.eigh(matrices)
             return values[..., :count], vectors[..., :count]
@@ -263,8 +267,7 @@ def _search_all(matrix: csr_array, elimination: Elimination, count: int, toleran
     """(c, count) eigenvectors of the lowest eigenvalues, by iterations with the matrix or with its inverse."""
     vectors = None
     if not elimination.light:
-        mirrored = csr_array(2 * eye_array(matrix.shape[0], format="csr") - matrix)  # its largest are the lowest of L
-        vectors = _dominant(mirrored, count, _BASIS, tolerance, attempt)
+        vectors = _mirrored(matrix, count, tolerance, attempt)
     if vectors is None:  # eigenvalues of long paths and rings are too close to each other; their inverses are not
         if elimination.entries > _MOST_ENTRIES:
             raise NotConverged(
@@ -275,6 +278,21 @@ def _search_all(matrix: csr_array, elimination: Elimination, count: int, toleran
     if vectors is None:
         raise NotConverged("the iteration ended before the eigenvectors were found")
     return vectors
+
+
+def _mirrored(matrix: csr_array, count: int, tolerance: float, attempt: int) -> Floats | None:
+    """The same by iterations with 2 I - L, whose largest eigenvalues are the lowest of L; None if not found.
+
+    The first attempt is in float32, in two thirds of the time, and counts if residuals in float64 are small enough.
+    """
+    mirrored = csr_array(2 * eye_array(matrix.shape[0], format="csr") - matrix)
+    if attempt == 0 and tolerance >= _SINGLE:
+        found = _dominant(_Product.of(mirrored.astype(np.float32)), count, _BASIS, tolerance, attempt)
+        if found is not None:
+            orthonormal: Floats = np.linalg.qr(found.astype(np.float64))[0]
+            if _checked(matrix, orthonormal)[2] <= _RESIDUAL:
+                return orthonormal
+    return _dominant(_Product.of(mirrored), count, _BASIS, tolerance, attempt)
 
 
 def _checked(matrix: csr_array, vectors: Floats) -> tuple[Floats, Floats, float]:
@@ -302,23 +320,76 @@ def _missing(matrix: csr_array, elimination: Elimination, values: Floats, residu
 
 
 def canonical_signs(vectors: Floats, rank: Ids) -> Floats:
-    """(b, c, m) eigenvectors with a sign that depends on their entries, not on the solver.
+    """(b, c, m) eigenvectors with the signs of :func:`with_signs`, for graphs of one size and ranks (b, c)."""
+    b, c, m = vectors.shape
+    return with_signs(vectors.reshape(b * c, m), rank.reshape(-1), np.arange(b) * c).reshape(b, c, m)
+
+
+def with_signs(vectors: Floats, rank: Ids, start: Ids) -> Floats:
+    """(T, m) eigenvectors with signs that depend on their entries, not on the solver.
 
     The entries of v and those of -v are sorted in descending order. At the first difference, the vector with the
     larger entry is chosen: so the entry of largest magnitude is positive, and the next ones break ties. If v and -v
     have the same entries (an automorphism may exchange them, and then only labels could distinguish them), the first
-    node by ``rank`` (b, c) with a nonzero entry is positive.
+    node by rank with a nonzero entry is positive.
+
+    Args:
+        vectors: of all graphs, one after the other.
+        rank: (T,) of the nodes; different within a graph.
+        start: (g,) the first node of each graph.
     """
+    if not len(start):
+        return vectors
+    sizes = starts_of([])[1:] if not len(start) else np.append(start[1:], len(vectors)) - start
+    sign = np.maximum.reduceat(vectors, start) + np.minimum.reduceat(vectors, start)  # that tells of most
+    graph, column = np.nonzero(np.abs(sign) <= _SAME)
+    widths = 1 << np.ceil(np.log2(sizes[graph])).astype(np.int64)
+    for width in np.unique(widths).tolist():  # zeros are added to v and -v alike
+        some = np.flatnonzero(widths == width)
+        mine, place = graph[some], np.arange(width)
+        there = place < sizes[mine, None]
+        rows = np.where(there, start[mine, None] + place, 0)
+        entries = np.where(there, vectors[rows, column[some, None]], 0.0)
+        sign[mine, column[some]] = _tied_signs(entries, rank[rows])
+    return vectors * np.where(sign < 0, -1.0, 1.0).repeat(sizes, axis=0)
+
+
+def _tied_signs(vectors: Floats, rank: Ids) -> Floats:
+    """(t,) numbers with the signs of (t, c) vectors, by the rank (t, c) of nonzero entries if no other rule decides."""
     ascending = np.sort(vectors, axis=1)
-    difference = ascending[:, ::-1] + ascending  # descending entries of v minus those of -v
+    difference = ascending + ascending[:, ::-1]  # entries of v minus those of -v
     telling = np.abs(difference) > _SAME
-    first = np.take_along_axis(difference, telling.argmax(axis=1)[:, None], axis=1)[:, 0]
-    place = np.where(np.abs(vectors) > _SAME, rank[:, :, None], np.iinfo(np.int64).max).argmin(axis=1)
-    leading = np.take_along_axis(vectors, place[:, None], axis=1)[:, 0]
-    return vectors * np.where(np.where(telling.any(axis=1), first, leading) < 0, -1.0, 1.0)[:, None]
+    some, first = np.arange(len(vectors)), telling.argmax(axis=1)
+    place = np.where(np.abs(vectors) > _SAME, rank, np.iinfo(np.int64).max).argmin(axis=1)
+    result: Floats = np.where(telling[some, first], difference[some, first], vectors[some, place])
+    return result
 
 
-def _dominant(operator: Operator, count: int, basis: int, tolerance: float, attempt: int) -> Floats | None:
+class _Product(LinearOperator):  # type: ignore[misc]  # SciPy has no types
+    """A matrix known by its products with vectors, without LinearOperator's checks, which take as long as a product.
+
+    Args:
+        size: number of rows and of columns.
+        dtype: of the vectors.
+        product: from a vector to its product.
+    """
+
+    def __init__(self, size: int, dtype: Any, product: Callable[[Floats], Floats]) -> None:
+        super().__init__(dtype, (size, size))
+        self._product = product
+
+    @classmethod
+    def of(cls, matrix: csr_array) -> Self:
+        """Of a square matrix."""
+        return cls(matrix.shape[0], matrix.dtype, matrix.__matmul__)
+
+    def matvec(self, x: Floats) -> Floats:
+        return self._product(x)
+
+    _matvec = matvec  # without it, scipy warns
+
+
+def _dominant(operator: _Product, count: int, basis: int, tolerance: float, attempt: int) -> Floats | None:
     """(c, count) eigenvectors of the largest eigenvalues, all of which are positive; None if not found.
 
     A Krylov space has one vector of each eigenspace, the projection of its start. Copies of a repeated eigenvalue are
@@ -346,14 +417,14 @@ def _dominant(operator: Operator, count: int, basis: int, tolerance: float, atte
 
 
 def _search(
-    operator: Operator, count: int, basis: int, tolerance: float, starts: np.random.Generator
+    operator: _Product, count: int, basis: int, tolerance: float, starts: np.random.Generator
 ) -> tuple[Floats, Floats]:
     size = operator.shape[0]
     found: tuple[Floats, Floats] = eigsh(
         operator,
         count,
         which="LA",
-        v0=starts.standard_normal(size),
+        v0=starts.standard_normal(size).astype(operator.dtype),
         ncv=min(size, max(3 * count, basis)),
         maxiter=_RESTARTS,
         tol=tolerance,
@@ -361,7 +432,7 @@ def _search(
     return found
 
 
-def _inverse(matrix: csr_array, elimination: Elimination) -> LinearOperator:
+def _inverse(matrix: csr_array, elimination: Elimination) -> _Product:
     """(L + shift)^-1: the lowest eigenvalues become the largest, and well separated.
 
     The shift makes L regular. The lowest eigenvalues of a path of c nodes are about 1 / c^2. A much larger shift would
@@ -369,16 +440,20 @@ def _inverse(matrix: csr_array, elimination: Elimination) -> LinearOperator:
     """
     shift = max(min(_SHIFT, 1e3 / matrix.shape[0] ** 2), 1e-9)
     factors = elimination.factors(csr_array(matrix + shift * eye_array(matrix.shape[0])))
-    return LinearOperator(matrix.shape, matvec=factors.solve, dtype=np.float64)
+    return _Product(matrix.shape[0], np.float64, factors.solve)
 
 
-def _without(operator: Operator, values: Floats, vectors: Floats) -> LinearOperator:
+def _without(operator: _Product, values: Floats, vectors: Floats) -> _Product:
     """The operator with the eigenvalues of some of its eigenvectors made 0."""
     known, scaled = np.ascontiguousarray(vectors), np.ascontiguousarray((values * vectors).T)
-    return LinearOperator(operator.shape, matvec=lambda x: operator @ x - known @ (scaled @ x), dtype=np.float64)
+    return _Product(operator.shape[0], operator.dtype, lambda x: operator.matvec(x) - known @ (scaled @ x))
 
 
 _DENSE = 500  # number of nodes above which Lanczos iterations are faster than a full decomposition
+_REGULAR = 0.1  # above, both vectors of a singular value are exact to a few roundings
+_LEAST = 1e-12  # instead of smaller squares, which rounding may make negative
+_SEARCHED = 256  # up to so many nodes, lists are searched in less time than a sparse matrix is made
+_CELLS = 1 << 22  # of the matrices of a group
 
 
 def eigenpairs(
@@ -390,7 +465,7 @@ def eigenpairs(
     components: bool,
     normalised: bool = True,
 ) -> Iterator[tuple[Ids, Floats, Floats]]:
-    """The ``count`` lowest eigenpairs (all, if there are fewer) of parts of the same size, one size at a time.
+    """The ``count`` lowest eigenpairs (all, if there are fewer) of parts of the same size, some at a time.
 
     Args:
         encoding: the encoding, for errors.
@@ -407,17 +482,202 @@ def eigenpairs(
     Raises:
         EncodingError: the iterations for a large graph do not converge, or would take too long by an estimate.
     """
-    for nodes, edges in graphs.parts(components):
-        size = nodes.shape[1]
-        if size <= _DENSE or count >= size // 4:
+    for group in _groups(graphs, components, count, normalised):
+        size = group.nodes.shape[1]
+        if not _is_large(size, count):
             check_matrices(encoding, size)
-            yield nodes, *lowest_dense(laplacians(adjacency_matrices(edges, *nodes.shape), normalised), count)
+            yield group.nodes, *_decomposed(group, count, normalised)
             continue
-        found = []
-        for row, which in enumerate(graphs.graph[nodes[:, 0]].tolist()):
-            matrix = sparse_laplacian(edges[edges[:, 0] == row, 1:], size, normalised)
-            found.append(_large(encoding, structures[which], matrix, count, minutes))
-        yield nodes, np.stack([values for values, _ in found]), np.stack([vectors for _, vectors in found])
+        for nodes, edges in zip(group.nodes, group.edges(), strict=True):
+            structure = structures[int(graphs.graph[nodes[0]])]
+            matrix = sparse_laplacian(edges, size, normalised)
+            values, vectors = _large(encoding, structure, matrix, count, minutes)
+            yield nodes[None], values[None], vectors[None]
+
+
+def _is_large(sizes: Any, count: int) -> Any:
+    return (sizes > _DENSE) & (count < sizes // 4)
+
+
+@dataclass(frozen=True, eq=False)
+class _Group:
+    """Parts of one size.
+
+    Attributes:
+        nodes: (b, c) their nodes, ascending; with two sides, those of the first side before those of the other.
+        degree: (b, c) the same.
+        first: number of nodes of the first side; 0 without sides.
+        cells: (e,) places of the edges in flat (b, c, c) matrices, or with sides (b, first, c - first); ascending.
+        weights: (e,) entries of D^-1/2 A D^-1/2, or of A.
+    """
+
+    nodes: Ids
+    degree: Ids
+    first: int
+    cells: Ids
+    weights: Floats
+
+    def adjacency(self) -> Floats:
+        """(b, c, c) weights, or with sides (b, first, c - first)."""
+        count, size = self.nodes.shape
+        result = np.zeros((count, self.first or size, size - self.first))
+        result.reshape(-1)[self.cells] = self.weights
+        return result if self.first else np.maximum(result, result.swapaxes(1, 2))
+
+    def edges(self) -> list[Ids]:
+        """(e, 2) edges of each part, without sides."""
+        count, size = self.nodes.shape
+        ends = np.searchsorted(self.cells, np.arange(1, count) * size**2)
+        return [np.stack(np.divmod(mine % size**2, size), axis=1) for mine in np.split(self.cells, ends)]
+
+
+def _groups(graphs: Graphs, connected: bool, count: int, normalised: bool) -> Iterator[_Group]:
+    """Groups of connected parts, or of whole structures; for D^-1/2 A D^-1/2 some have sides of ``count`` or more."""
+    if int(graphs.start[-1]) <= _SEARCHED:
+        yield from _few_groups(graphs, connected, count, normalised)
+        return
+    nodes, start, first = _ordered(graphs, connected, count, normalised)
+    sizes, place = np.diff(start), np.empty_like(nodes)
+    place[nodes] = np.arange(len(nodes))
+    part = np.repeat(np.arange(len(sizes)), sizes)[place]
+    ends, which = place[graphs.edges.T], part[graphs.edges[:, 0]]
+    source, target = np.minimum(*ends), np.maximum(*ends)
+    width, begin = sizes - first, starts_of(np.where(first > 0, first, sizes) * (sizes - first))
+    cells = begin[which] + (source - start[which]) * width[which] + target - (start[:-1] + first)[which]
+    cells, edges = np.unique(cells, return_index=True)  # parallel edges count once
+    source, target = source[edges], target[edges]
+    degree = np.bincount(np.concatenate([source, target[source != target]]), minlength=len(nodes))
+    scale = np.maximum(degree, 1) ** -0.5
+    weights = scale[source] * scale[target] if normalised else np.ones(len(cells))
+    borders = np.flatnonzero(np.diff(sizes, prepend=-1, append=-1) | np.diff(first, prepend=-1, append=-1)).tolist()
+    for low, high in pairwise(borders):
+        most = max(1, _CELLS // int(sizes[low]) ** 2)
+        for a in range(low, high, most):
+            b = min(a + most, high)
+            inside = slice(*np.searchsorted(cells, begin[[a, b]]).tolist())
+            of_nodes, degrees = (each[start[a] : start[b]].reshape(b - a, -1) for each in (nodes, degree))
+            yield _Group(of_nodes, degrees, int(first[a]), cells[inside] - begin[a], weights[inside])
+
+
+def _ordered(graphs: Graphs, connected: bool, count: int, normalised: bool) -> tuple[Ids, Ids, Ids]:
+    """(T,) nodes in the order of groups and sides, (p + 1,) where each part begins, and (p,) its ``_Group.first``."""
+    part, side = _sides(graphs)
+    part = part if connected else graphs.graph
+    sizes = np.bincount(part)
+    other = np.bincount(part[side > 0], minlength=len(sizes))
+    first = np.minimum(other, sizes - other)
+    first[(first < count) | _is_large(sizes, count) | (not normalised)] = 0
+    first[part[side < 0]] = 0
+    after = ((side > 0) != (2 * other < sizes)[part]) & (first > 0)[part]
+    order = np.argsort(sizes * (len(part) + 1) + first, kind="stable")
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    return np.argsort(2 * rank[part] + after, kind="stable"), starts_of(sizes[order]), first[order]
+
+
+def _sides(graphs: Graphs) -> tuple[Ids, Ids]:
+    """(T,) the connected part of each node, and its side: each edge joins sides 0 and 1, or all are -1.
+
+    The sides are the parts of a graph with two copies of each node, whose edges lead from one copy to the other: copies
+    are connected by a cycle of odd length.
+    """
+    nodes = int(graphs.start[-1])
+    ends = np.concatenate([graphs.edges, graphs.edges[:, ::-1]]).T + np.array([[0], [nodes]])
+    cover = csr_array((np.ones(ends.shape[1], dtype=np.int8), (ends[0], ends[1])), shape=(2 * nodes, 2 * nodes))
+    one, copy = connected_components(cover, directed=False)[1].reshape(2, nodes).astype(np.int64)
+    lower = np.minimum(one, copy)
+    numbers = np.cumsum(np.bincount(lower, minlength=2 * nodes) > 0) - 1
+    return numbers[lower], np.where(one == copy, -1, one > copy)
+
+
+def _searched(nodes: int, edges: list[list[int]]) -> tuple[list[list[int]], list[set[int]], list[int]]:
+    """The connected parts, the neighbours of each node, and its side."""
+    near: list[set[int]] = [set() for _ in range(nodes)]
+    for source, target in edges:
+        near[source].add(target)
+        near[target].add(source)
+    side, parts = [-2] * nodes, []
+    for node in range(nodes):
+        if side[node] == -2:
+            side[node], reached, odd = 0, [node], False
+            for at in reached:
+                other = 1 - side[at]
+                for to in near[at]:
+                    if side[to] == -2:
+                        side[to] = other
+                        reached.append(to)
+                    elif side[to] != other:
+                        odd = True
+            for at in reached if odd else ():
+                side[at] = -1
+            parts.append(reached)
+    return parts, near, side
+
+
+def _few_groups(graphs: Graphs, connected: bool, count: int, normalised: bool) -> Iterator[_Group]:
+    """The same groups of few nodes, each of one part: NumPy's calls for the others take longer than lists."""
+    total = int(graphs.start[-1])
+    parts, near, side = _searched(total, graphs.edges.tolist())
+    if not connected:
+        start = graphs.start.tolist()
+        parts = [list(range(begin, end)) for begin, end in pairwise(start)]
+    scale = np.maximum(list(map(len, near)), 1) ** -0.5 if normalised else None
+    for part in parts:
+        of = [side[node] for node in part]
+        other = sum(of)
+        first = min(other, len(part) - other)
+        if not normalised or -1 in of or first < count:
+            part.sort()
+            first = 0
+        else:
+            before = int(2 * other < len(part))
+            part.sort(key=lambda node: (side[node] != before, node))
+        yield _few(part, first, near, scale)
+
+
+def _few(part: list[int], first: int, near: list[set[int]], scale: Floats | None) -> _Group:
+    size = len(part)
+    place = {node: number for number, node in enumerate(part)}
+    pairs = [(place[node], other) for node in part for to in near[node] if (other := place[to]) >= place[node]]
+    pairs.sort()
+    source, target = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+    nodes = np.array(part, dtype=np.int64)
+    weights = np.ones(len(pairs))
+    if scale is not None:
+        scale = scale[nodes]
+        weights = scale[source] * scale[target]
+    cells = source * (size - first) + target - first
+    degree = np.array([len(near[node]) for node in part], dtype=np.int64)
+    return _Group(nodes[None], degree[None], first, cells, weights)
+
+
+def _decomposed(group: _Group, count: int, normalised: bool) -> tuple[Floats, Floats]:
+    """(b, m) lowest eigenvalues and (b, c, m) eigenvectors of a group by full decompositions."""
+    steps = group.adjacency()
+    one = np.eye(group.nodes.shape[1])
+    if not group.first:
+        return lowest_dense((one if normalised else one * group.degree[:, None]) - steps, count)
+    values, vectors = _by_sides(steps, count)
+    if (again := values[:, -1] > 1 - _REGULAR).any():
+        whole = np.tile(one, (int(again.sum()), 1, 1))
+        whole[:, : group.first, group.first :] = -steps[again]
+        whole[:, group.first :, : group.first] = -steps[again].swapaxes(1, 2)
+        values[again], vectors[again] = lowest_dense(whole, count)
+    return values, vectors
+
+
+def _by_sides(steps: Floats, count: int) -> tuple[Floats, Floats]:
+    """The same of the steps (b, p, q) from one side to the other, p <= q, by matrices of p x p.
+
+    If the edges of a graph join two sides only, S = D^-1/2 A D^-1/2 is [[0, B], [B^T, 0]]. Its eigenvalues are s and -s
+    of the singular values of B, its eigenvectors (u, v) / sqrt(2) and (u, -v) / sqrt(2) with B B^T u = s^2 u and
+    v = B^T u / s.
+    """
+    back = steps.swapaxes(1, 2)
+    squares, vectors = lowest_dense(-(steps @ back), count)
+    singular = np.sqrt(np.maximum(-squares, _LEAST))
+    whole: Floats = np.concatenate([vectors, back @ (vectors / singular[:, None])], axis=1) * math.sqrt(0.5)
+    return 1 - singular, whole
 
 
 def _large(

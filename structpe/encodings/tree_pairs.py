@@ -1,7 +1,7 @@
 """Parents and depths of the nodes of many trees, and where the ways of two nodes to the root meet.
 
-The ancestors of a node of a tree of at most 64 nodes are the bits of a word; two nodes have as many ancestors in common
-as their words have common bits. Pairs are flat (P,): the matrix of each tree row by row, one tree after the other.
+Pairs are flat (P,): the matrix of each tree row by row, one tree after the other. Few of them are an ancestor and its
+descendant, which are found by climbing; all others follow from the row of a parent, or from both depths.
 Shapes: g graphs, b trees of n nodes each, T nodes of all of them, E edges.
 """
 
@@ -18,10 +18,12 @@ from structpe.encodings.columns import groups, scatter, starts_of
 from structpe.encodings.compiled import OF_A_LIST, compiled
 from structpe.structure import Ids
 
-__all__ = ["Rooted", "Ways", "heights", "sides"]
+__all__ = ["Rooted", "ancestors", "heights", "meetings", "sides"]
 
 
 Array = NDArray[Any]
+
+_SLOWER = 4  # how much longer a node takes than a distance, both without numba
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,25 +33,22 @@ class Rooted:
     Attributes:
         parent: (T,) parent of each node, -1 for a root.
         depth: (T,) number of edges from the root.
-        line: (T,) the nodes of each graph by their depth: parents before children.
         tree: (g,) whether a graph is a tree; of others, no parent or depth means anything.
     """
 
     parent: Ids
     depth: Ids
-    line: Ids
     tree: NDArray[np.bool_]
 
     @classmethod
     def of(cls, start: Ids, edges: Ids, edge_start: Ids) -> Rooted:
         """From the first node of each graph (g + 1,), the edges (E, 2), and the first edge of each graph (g + 1,)."""
         nodes = int(start[-1])
-        if not _descend.pays(nodes):
+        if not _root.pays(OF_A_LIST + _SLOWER * nodes):
             return _climb(start, edges)
-        parent, depth, line = np.full(nodes, -1), np.zeros(nodes, dtype=np.int64), np.arange(nodes)
-        tree = np.ones(len(start) - 1, dtype=np.bool_)
-        _descend(start, edges, edge_start, parent, depth, line, tree)
-        return cls(parent, depth, line, tree)
+        parent, depth, tree = np.full(nodes, -1), np.full(nodes, -1), np.ones(len(start) - 1, dtype=np.bool_)
+        _root(start, edges, edge_start, parent, depth, tree)
+        return cls(parent, depth, tree)
 
 
 def heights(parent: Ids) -> tuple[Ids, NDArray[np.bool_]]:
@@ -79,113 +78,104 @@ def _climb(start: Ids, edges: Ids) -> Rooted:
     depth, high = heights(parent)
     tree[graph[~high]] = False
     parent[parent == nodes] = -1
-    line = np.argsort(graph * (int(depth.max(initial=0)) + 1) + depth, kind="stable")
-    return Rooted(parent, depth, line, tree)
+    return Rooted(parent, depth, tree)
 
 
 @compiled
-def _descend(
-    start: Ids, edges: Ids, edge_start: Ids, parent: Ids, depth: Ids, line: Ids, tree: NDArray[np.bool_]
-) -> None:
-    """From each root to its children, theirs, and so on."""
-    first, other = np.full(len(parent), -1), np.full(len(parent), -1)  # a child, and the next one of the same parent
+def _root(start: Ids, edges: Ids, edge_start: Ids, parent: Ids, depth: Ids, tree: NDArray[np.bool_]) -> None:
+    """From each node up to one whose depth is known, and down again."""
     for g in range(len(start) - 1):
-        begin, end = start[g], start[g + 1]
         for e in range(edge_start[g], edge_start[g + 1]):
             source, target = edges[e, 0], edges[e, 1]
             if parent[target] >= 0:
                 tree[g] = False
-                continue
-            parent[target], other[target] = source, first[source]
-            first[source] = target
-        roots, last = 0, begin
-        for node in range(begin, end):
-            if parent[node] < 0:
-                roots, line[begin], last = roots + 1, node, begin + 1
-        at = begin
-        while at < last:
-            child = first[line[at]]
-            while child >= 0:
-                depth[child], line[last] = depth[line[at]] + 1, child
-                last, child = last + 1, other[child]
-            at += 1
-        if roots != 1 or last < end:
-            tree[g] = False
+            parent[target] = source
+        # A graph of n - 1 edges in which each node has one parent at most has one root, unless there is a cycle.
+        nodes = start[g + 1] - start[g]
+        tree[g] = tree[g] and edge_start[g + 1] - edge_start[g] == nodes - 1
+        for node in range(start[g], start[g + 1]):
+            steps, at = 0, node
+            while depth[at] < 0 and parent[at] >= 0 and steps < nodes:
+                steps, at = steps + 1, parent[at]
+            if steps == nodes:  # a cycle
+                tree[g] = False
+            if not tree[g]:
+                break
+            steps, at = steps + max(depth[at], 0), node
+            while depth[at] < 0:
+                depth[at], steps = steps, steps - 1
+                if parent[at] >= 0:
+                    at = parent[at]
+
+
+def ancestors(parent: Ids) -> Iterator[tuple[Ids, Ids, int]]:
+    """All nodes (m,) that have an ancestor k generations above, these (m,), and k, for k = 1, 2, ..."""
+    above, generations = parent, 0
+    node = np.arange(len(parent))
+    while len(node):
+        there = above >= 0
+        node, above, generations = node[there], above[there], generations + 1
+        yield node, above, generations
+        above = parent[above]
+
+
+# --- the path between two nodes: up to where their ways meet, and down ---
 
 
 _WORD = 64
 _CELLS = 1 << 16  # pairs that are processed at once: their words stay in the cache
 
 
-@dataclass(frozen=True, eq=False)
-class Ways:
-    """From each node up to the lowest common ancestor with each other node, and down to that one.
+def meetings(start: Ids, trees: Rooted, most: int) -> Array:
+    """(P,) up (most + 1) + down, in the narrowest unsigned dtype.
 
-    Attributes:
-        up: (P,) steps up from the first node of a pair, in the narrowest unsigned dtype.
-        down: (P,) steps down to the second one.
-    """
-
-    up: Array
-    down: Array
-
-    @property
-    def related(self) -> NDArray[np.bool_]:
-        """(P,) whether one of two nodes is an ancestor of the other, or both are one."""
-        found: NDArray[np.bool_] = np.minimum(self.up, self.down) == 0
-        return found
-
-    @classmethod
-    def of(cls, start: Ids, trees: Rooted) -> Ways:
-        """From the first node of each tree (g + 1,), and parents and depths; other graphs are not allowed."""
-        pairs, dtype = starts_of(np.square(np.diff(start))), np.min_scalar_type(int(trees.depth.max(initial=0)) + 1)
-        room = np.empty((2, pairs[-1] + _WORD), dtype=dtype)  # a line more may be written
-        up, down = room[:, : pairs[-1]]
-        if _small.pays(OF_A_LIST + len(up)):
-            _small(start, trees.parent, trees.line, trees.depth, _WORD, *room)
-            if (np.diff(start) > _WORD).any():  # else it is not compiled
-                _large(start, trees.parent, trees.line, trees.depth, _WORD, *room)
-            return cls(up, down)
-        wide = np.dtype(f"u{2 * dtype.itemsize}")  # both numbers in one, to write them once
-        both, shift = np.empty(pairs[-1], dtype=wide), wide.type(8 * dtype.itemsize)
-        for members, nodes, common in _common(start, trees, dtype):
-            levels = (trees.depth[nodes] + 1).astype(dtype)
-            steps = (levels[:, None] - common).astype(wide)
-            steps <<= shift
-            steps |= levels[:, :, None] - common
-            scatter(both, pairs[members], steps.reshape(len(nodes), -1))
-        up[:] = both.astype(dtype)
-        np.right_shift(both, shift, out=down, casting="unsafe")
-        return cls(up, down)
-
-
-def sides(start: Ids, trees: Rooted, ways: Ways, order: Ids) -> Array:
-    """(P,) up - down if one of them is 0, else the sum of both depths with the sign of order(t) - order(s).
+    They are the numbers of steps from the first node of a pair up to the lowest common ancestor of both, and down to
+    the second one; ``most`` in place of more.
 
     Args:
         start: (g + 1,) the first node of each tree.
-        trees: parents and depths.
-        ways: up and down.
-        order: (T,) ranks of the nodes of each tree.
+        trees: parents and depths; graphs that are not trees are not allowed.
+        most: the largest number of steps.
     """
-    pairs, dtype = starts_of(np.square(np.diff(start))), np.min_scalar_type(-2 * int(trees.depth.max(initial=0)) - 2)
-    room = np.empty(pairs[-1] + _WORD, dtype=dtype)  # a line more may be written
-    result = room[: pairs[-1]]
-    if _apart.pays(len(result)):
-        _apart(start, trees.depth, order, room)
-    else:
-        for members, nodes in _groups(start, np.ones(len(start) - 1, dtype=np.bool_)):
-            depth, rank = trees.depth[nodes].astype(dtype), order[nodes]
-            apart = (rank[:, :, None] > rank[:, None]).astype(dtype)
-            apart += apart
-            apart -= dtype.type(1)
-            apart *= depth[:, :, None] + depth[:, None]
-            scatter(result, pairs[members], apart.reshape(len(nodes), -1))
-    related = ways.related.astype(dtype)  # products of numbers are faster than a choice
-    result *= dtype.type(1) - related
-    related *= ways.up.astype(dtype) - ways.down.astype(dtype)
-    result += related
+    pairs, dtype = starts_of(np.square(np.diff(start))), np.min_scalar_type((most + 1) ** 2 - 1)
+    result = np.empty(pairs[-1], dtype=dtype)
+    if _meet.pays(OF_A_LIST + len(result)):
+        result.fill(np.iinfo(dtype).max)
+        _meet(start, trees.parent, trees.depth, most, result)
+        return result
+    for members, nodes, common in _common(start, trees, dtype):
+        levels = (trees.depth[nodes] + 1).astype(dtype)
+        steps = np.minimum(levels[:, :, None] - common, dtype.type(most))
+        steps *= dtype.type(most + 1)
+        steps += np.minimum(levels[:, None] - common, dtype.type(most))
+        scatter(result, pairs[members], steps.reshape(len(nodes), -1))
     return result
+
+
+@compiled
+def _meet(start: Ids, parent: Ids, depth: Ids, most: int, result: Array) -> None:
+    """Each node beside those below it first; beside another it goes up one step more than its parent does."""
+    known, way, first, wide = parent < 0, np.empty_like(parent), 0, most + 1
+    for g in range(len(start) - 1):
+        a, n = start[g], start[g + 1] - start[g]
+        square = result[first : first + n * n].reshape(n, n)
+        first += n * n
+        for s in range(n):
+            at = a + s
+            while at >= 0:
+                square[at - a, s] = min(depth[a + s] - depth[at], most)
+                at = parent[at]
+        for t in range(a, a + n):
+            steps, at = 0, t
+            while not known[at]:
+                way[steps], known[at] = at, True
+                steps, at = steps + 1, parent[at]
+            while steps > 0:
+                steps -= 1
+                mine, above = square[way[steps] - a], square[parent[way[steps]] - a]
+                for s in range(n):
+                    further = above[s] + wide if above[s] < most * wide else above[s]
+                    mine[s] = mine[s] if mine[s] <= most else further
 
 
 def _groups(start: Ids, which: NDArray[np.bool_]) -> Iterator[tuple[Ids, Ids]]:
@@ -197,7 +187,10 @@ def _groups(start: Ids, which: NDArray[np.bool_]) -> Iterator[tuple[Ids, Ids]]:
 
 
 def _common(start: Ids, trees: Rooted, dtype: np.dtype[Any]) -> Iterator[tuple[Ids, Ids, Array]]:
-    """Which trees, their nodes (b, n), and (b, n, n) the number of common ancestors, a node being one of its own."""
+    """Which trees, their nodes (b, n), and (b, n, n) the number of common ancestors, a node being one of its own.
+
+    The ancestors of a node of a tree of at most 64 nodes are the bits of a word.
+    """
     small = np.diff(start) <= _WORD
     words = _words(start, trees) if small.any() else trees.depth
     for members, nodes in _groups(start, small):
@@ -221,9 +214,8 @@ def _words(start: Ids, trees: Rooted) -> NDArray[np.uint64]:
 
 def _rows(trees: Rooted, nodes: Ids, dtype: np.dtype[Any]) -> Array:
     """(n, n) of one tree of any size: a node has what its parent has, and one more with those below it."""
-    parent, depth, line = (each[nodes] for each in (trees.parent, trees.depth, trees.line))
-    parent, line = parent - nodes[0], line - nodes[0]
-    levels = np.split(line, np.cumsum(np.bincount(depth))[:-1])
+    parent, depth = trees.parent[nodes] - nodes[0], trees.depth[nodes]
+    levels = np.split(np.argsort(depth, kind="stable"), np.cumsum(np.bincount(depth))[:-1])
     above = np.eye(len(nodes), dtype=np.bool_)
     for level in levels[1:]:
         above[level] |= above[parent[level]]
@@ -233,79 +225,64 @@ def _rows(trees: Rooted, nodes: Ids, dtype: np.dtype[Any]) -> Array:
     return common
 
 
-@compiled
-def _small(start: Ids, parent: Ids, line: Ids, depth: Ids, wide: int, up: Array, down: Array) -> None:
-    """As :func:`_rows`, for trees of at most ``wide`` nodes: 64, an argument, as loops become vector operations then.
+# --- positions of Wang et al. ---
 
-    Rows of their own (levels, row) do not overlap with others, as vector operations need it.
+
+def sides(start: Ids, trees: Rooted, order: Ids) -> Array:
+    """(P,) up - down if one of them is 0, else the sum of both depths with the sign of order(t) - order(s).
+
+    Args:
+        start: (g + 1,) the first node of each tree.
+        trees: parents and depths.
+        order: (T,) ranks of the nodes of each tree.
     """
-    below, common = np.empty((64, 64), dtype=np.uint8), np.empty((64, 64), dtype=np.uint8)
-    levels, row, pairs = np.empty(64, dtype=np.uint8), np.empty(64, dtype=np.uint8), 0
-    for g in range(len(start) - 1):
-        a, n = start[g], start[g + 1] - start[g]
-        pairs += n * n
-        if n > wide:
-            continue
-        width = (n + 31) // 32 * 32
-        below[:n] = 0
-        for i in range(n):
-            below[i, i], levels[i] = 1, depth[a + i] + 1
-        for place in range(n - 1, 0, -1):
-            node, above = line[a + place] - a, parent[line[a + place]] - a
-            for s in range(width):  # bottom up: what is below a node is below its parent
-                row[s] = below[node, s]
-            for s in range(width):
-                below[above, s] = np.uint8(below[above, s] | row[s])
-        common[line[a] - a] = below[line[a] - a]
-        for place in range(1, n):  # top down: a node has the ancestors of its parent, and itself
-            node, above = line[a + place] - a, parent[line[a + place]] - a
-            for s in range(width):
-                row[s] = np.uint8(common[above, s] + below[node, s])
-            for s in range(width):
-                common[node, s] = row[s]
-        for t in range(n):
-            at, mine = pairs - n * n + t * n, levels[t]
-            for s in range(width):  # what is too much is overwritten by the next row
-                up[at + s] = np.uint8(mine - common[t, s])
-            for s in range(width):
-                down[at + s] = np.uint8(levels[s] - common[t, s])
+    sizes = np.diff(start)
+    pairs, dtype = starts_of(np.square(sizes)), np.min_scalar_type(-2 * int(trees.depth.max(initial=0)) - 2)
+    result = np.empty(pairs[-1], dtype=dtype)
+    if _apart.pays(OF_A_LIST + len(result)):
+        _apart(start, trees.parent, trees.depth, order, result)
+        return result
+    for members, nodes in _groups(start, np.ones(len(sizes), dtype=np.bool_)):
+        depth, rank = trees.depth[nodes].astype(dtype), order[nodes]
+        apart = (rank[:, :, None] > rank[:, None]).astype(dtype)
+        apart += apart
+        apart -= dtype.type(1)
+        apart *= depth[:, :, None] + depth[:, None]
+        scatter(result, pairs[members], apart.reshape(len(nodes), -1))
+    local = np.arange(len(order)) - np.repeat(start[:-1], sizes)
+    row = np.repeat(pairs[:-1], sizes) + local * np.repeat(sizes, sizes)
+    result[row + local] = 0
+    for node, above, generations in ancestors(trees.parent):
+        result[row[node] + local[above]] = generations
+        result[row[above] + local[node]] = -generations
+    return result
 
 
 @compiled
-def _large(start: Ids, parent: Ids, line: Ids, depth: Ids, least: int, up: Array, down: Array) -> None:
-    """Of larger trees: a node meets another one where it meets its parent, or at that one if it is above."""
-    marked, meet, pairs = np.full(len(parent), -1), np.zeros(len(parent), dtype=np.int64), 0
-    for g in range(len(start) - 1):
-        a, b, first = start[g], start[g + 1], pairs
-        pairs += (b - a) * (b - a)
-        if b - a <= least:
-            continue
-        for t in range(a, b):
-            node, at = t, first + (t - a) * (b - a) - a
-            while node >= 0:
-                marked[node] = t
-                node = parent[node]
-            for place in range(a, b):
-                s = line[place]
-                meet[s] = depth[s] if marked[s] == t else meet[parent[s]]
-            for s in range(a, b):
-                up[at + s], down[at + s] = depth[t] - meet[s], depth[s] - meet[s]
+def _apart(start: Ids, parent: Ids, depth: Ids, order: Ids, result: Array) -> None:
+    """Rows in reading order: what was read has a positive sum, for which no bit is turned, what is to come a negative.
 
-
-@compiled
-def _apart(start: Ids, depth: Ids, order: Ids, result: Array) -> None:
-    """The sums of depths, with signs."""
-    most, at = 0, 0
+    -x is the number whose bits are those of x turned, and 1 more. Small integers are added and turned many at once.
+    """
+    most, first = 0, 0
     for g in range(len(start) - 1):
         most = max(most, start[g + 1] - start[g])
-    levels, ranks = np.zeros(most + 32, dtype=np.int32), np.zeros(most + 32, dtype=np.int32)
+    line, level = np.empty(most, dtype=np.int64), np.empty(most, dtype=result.dtype)
+    turned = np.empty(most, dtype=result.dtype)
     for g in range(len(start) - 1):
         a, n = start[g], start[g + 1] - start[g]
+        square = result[first : first + n * n].reshape(n, n)
+        first += n * n
         for s in range(n):
-            levels[s], ranks[s] = depth[a + s], order[a + s]
-        for t in range(n):
-            mine, place = levels[t], ranks[t]
-            for s in range((n + 31) // 32 * 32):  # what is too much is overwritten by the next row
-                both = np.int32(mine + levels[s])
-                result[at + s] = both if place > ranks[s] else np.int32(-both)
-            at += n
+            line[order[a + s]], level[s], turned[s] = s, depth[a + s], -1
+        for place in range(n):
+            t = line[place]
+            mine, own = square[t], level[t]
+            for s in range(n):
+                mine[s] = ((own + level[s]) ^ turned[s]) - turned[s]
+            turned[t] = 0
+        for s in range(n):
+            square[s, s], at, steps = 0, parent[a + s], 1
+            while at >= 0:
+                square[s, at - a], square[at - a, s] = steps, -steps
+                at, steps = parent[at], steps + 1

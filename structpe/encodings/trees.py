@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import ClassVar
 
 import numpy as np
@@ -12,9 +13,9 @@ from numpy.typing import NDArray
 
 from structpe.encodings.base import Column, Encoding, check_matrices, check_sizes
 from structpe.encodings.bfs import Adjacent, levels
-from structpe.encodings.columns import ranges
+from structpe.encodings.columns import joined, ranges
 from structpe.encodings.graphs import Graphs, Limited, OfNodes, column_of_integers, known, ranks_of_all
-from structpe.encodings.tree_pairs import heights, sides
+from structpe.encodings.tree_pairs import ancestors, heights, meetings, sides
 from structpe.errors import EncodingError, StructureError
 from structpe.structure import Ids, Structure
 
@@ -213,15 +214,20 @@ class SPRRelative(_OfTrees, name="spr-relative"):
     causal = True
 
     def of_trees(self, graphs: Graphs, structures: Sequence[Structure]) -> Column:
-        for structure in structures:
-            if structure.order is None:
-                raise self.error(
-                    structure,
-                    "the structure has no reading order, which tells left from right between "
-                    "branches; give Structure(order=...), or choose 'distance', which needs none",
-                )
-        order = ranks_of_all(structures)
-        return column_of_integers(graphs, sides(graphs.start, graphs.rooted, graphs.ways, order), within=False)
+        orders = [each.order for each in structures if each.order is not None]
+        if len(orders) < len(structures):
+            raise self.error(
+                next(each for each in structures if each.order is None),
+                "the structure has no reading order, which tells left from right between "
+                "branches; give Structure(order=...), or choose 'distance', which needs none",
+            )
+        relative = sides(graphs.start, graphs.rooted, joined(orders))
+        most = int(relative.max(initial=0))  # and -most the least: rel(s, t) = -rel(t, s)
+        index = relative.view(f"u{relative.itemsize}")
+        index += index.dtype.type(most)
+        narrowest = index.astype(np.min_scalar_type(2 * most), copy=False)
+        pairs = graphs.pairs_of_units(narrowest)
+        return Column(graphs.units, np.arange(-most, most + 1), pairs, graphs.unit_pair_start)
 
 
 @dataclass(frozen=True)
@@ -255,10 +261,13 @@ class AncestorDistance(_Relatives, name="ancestor-distance"):
     """
 
     def of_trees(self, graphs: Graphs, structures: Sequence[Structure]) -> Column:
-        ways, deepest = graphs.ways, int(graphs.rooted.depth.max(initial=0))
-        most, dtype = deepest if self.max_distance is None else self.max_distance, np.min_scalar_type(-deepest - 2)
-        below = ways.down.astype(dtype) - ways.up.astype(dtype)
-        np.copyto(below, np.iinfo(dtype).max, where=~ways.related | (np.abs(below) > most))
+        nodes, deepest = np.arange(int(graphs.start[-1])), int(graphs.rooted.depth.max(initial=0))
+        below = np.empty(int(graphs.pair_start[-1]), dtype=np.min_scalar_type(-deepest - 2))
+        below.fill(np.iinfo(below.dtype).max)
+        below[graphs.pairs_at(nodes, nodes)] = 0
+        for node, above, generations in islice(ancestors(graphs.rooted.parent), self.max_distance):
+            below[graphs.pairs_at(above, node)] = generations
+            below[graphs.pairs_at(node, above)] = -generations
         return column_of_integers(graphs, below)
 
 
@@ -285,11 +294,7 @@ class LowestCommonAncestor(Limited, _OfTrees, name="lowest-common-ancestor"):
     def of_trees(self, graphs: Graphs, structures: Sequence[Structure]) -> Column:
         deepest = int(graphs.rooted.depth.max(initial=0))
         most = min(self.max_distance or deepest, deepest)
-        dtype = np.min_scalar_type((most + 1) ** 2 - 1)
-        up, down = (np.minimum(each, most).astype(dtype) for each in (graphs.ways.up, graphs.ways.down))
-        up *= dtype.type(most + 1)
-        up += down
-        values, index = known(up, (most + 1) ** 2)
+        values, index = known(meetings(graphs.start, graphs.rooted, most), (most + 1) ** 2)
         steps = np.stack(np.divmod(values, most + 1), axis=1)
         return Column(graphs.units, steps, graphs.pairs_of_units(index), graphs.unit_pair_start)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.sparse import csr_array
 
-from structpe.encodings.base import check_limits, check_sizes
+from structpe.encodings.base import FIT, check_limits, check_sizes
 from structpe.encodings.columns import as_items
 from structpe.encodings.graphs import Graphs, OfNodes
 from structpe.structure import Ids, Structure
@@ -67,10 +67,7 @@ class WeisfeilerLehman(OfNodes, name="weisfeiler-lehman"):
 
     def of_nodes(self, graphs: Graphs, structures: Sequence[Structure]) -> Ids:
         if structures and (not self.roles or self.iterations is None):
-            raise self.error(
-                structures[0],
-                "it knows no role yet; fit it to the training structures first: encoding = encoding.fit(structures)",
-            )
+            raise self.error(structures[0], f"it knows no role yet; {FIT}")
         colours, names = _refined_often(graphs.steps(back=True), self.iterations or 1)
         known = {colour: i for i, colour in enumerate(self.roles, start=1)}
         numbers: Ids = np.array([known.get(name, 0) for name in names], dtype=np.int64)

@@ -6,7 +6,8 @@ class of the thing; ``convert(structure, "networkx")`` is its inverse. Three reg
 
 from structpe.formats.converting import CONVERTERS, Converter, as_structure, as_structures, convert, each_structure
 from structpe.formats.dgl import import_dgl
-from structpe.formats.reading import READERS, Item, Reader, Reading, Skipped, read, stream
+from structpe.formats.reading import READERS, Item, Reader, Reading, Skipped, attempt, read, reader, stream
+from structpe.formats.text import blocks, shown
 from structpe.formats.trees import tree
 from structpe.formats.triples import triples
 from structpe.formats.writing import WRITERS, Writer, as_text, write
@@ -24,10 +25,14 @@ __all__ = [
     "as_structure",
     "as_structures",
     "as_text",
+    "attempt",
+    "blocks",
     "convert",
     "each_structure",
     "import_dgl",
     "read",
+    "reader",
+    "shown",
     "stream",
     "tree",
     "triples",

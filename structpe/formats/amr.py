@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from structpe.errors import ReadError, needing
+from structpe.errors import ReadError
 from structpe.formats import text as text_module
 from structpe.formats.converting import ConversionError, add_converter
 from structpe.formats.reading import Item, Yielded, attempt, reader
@@ -134,8 +134,8 @@ def _pairs(comment: str) -> Iterator[tuple[str, str]]:
 
 def parse(text: str, first: int = 1) -> Any:
     """The :class:`penman.Tree` of the text of one graph."""
-    with needing("penman", "amr"):
-        import penman
+    import penman
+
     logging.getLogger("penman").addHandler(SILENT)
     try:
         # By lines, since penman would also end a line at characters such as U+2028, which sentences may contain.
@@ -478,7 +478,6 @@ def amr_text(item: Item) -> str:
     Raises:
         WriteError: the edges are undirected; there is no root, or no path to a node; a constant has parts or several
             edges; PENMAN cannot store a label or relation; the graph is nested too deeply for readers.
-        MissingExtra: penman, which knows the inverse roles, is not installed.
     """
     graph = _Writing(item)
     return "".join(f"{line}\n" for line in [*_comments(item), *graph.lines()])
@@ -488,8 +487,8 @@ class _Writing:
     """A structure that is converted to text."""
 
     def __init__(self, item: Item) -> None:
-        with needing("penman", "amr"):
-            from penman.models.amr import model
+        from penman.models.amr import model
+
         self.model, self.structure = model, item.structure
         if not self.structure.directed:
             raise WriteError("the edges are undirected, but roles have a direction; give Structure(directed=True)")
@@ -667,7 +666,6 @@ def to_penman(structure: Structure) -> Any:
 
     Raises:
         WriteError: it cannot be written as PENMAN: see the writer ``amr``.
-        MissingExtra: penman is not installed.
     """
     text = as_text(Item(structure, id=structure.name), "amr")
     import penman

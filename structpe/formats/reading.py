@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from itertools import chain, islice
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias, TypeGuard, TypeVar, overload
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeGuard, TypeVar, cast, overload
 
 from structpe.errors import ReadError, StructPEError, StructureError, located
 from structpe.formats.text import HEAD, OF_NETWORKX, check_text, shown
@@ -439,6 +439,8 @@ def _outcomes(file: Path, chosen: Reader, options: Mapping[str, Any], executor: 
         groups = ((group,) for group in iter(lambda: list(islice(yielded, _GROUP)), []))
         made = chain.from_iterable(in_order(_made, groups, executor))
     for number, outcome in made:
+        if not isinstance(outcome, Item) or type(outcome.structure) is not Structure:
+            _check_outcome(outcome, chosen, file)
         if isinstance(outcome, Item):
             yield outcome
         elif number is None:
@@ -446,6 +448,20 @@ def _outcomes(file: Path, chosen: Reader, options: Mapping[str, Any], executor: 
             return
         else:
             yield outcome.at(file, f"item {number}")
+
+
+def _check_outcome(outcome: object, chosen: Reader, file: Path) -> None:
+    """Explain to the author of a reader that it yields something else.
+
+    Raises:
+        ReadError: it does.
+    """
+    if isinstance(outcome, Item) and not isinstance(found := cast(object, outcome.structure), Structure):
+        wrong = f"reader {chosen.name!r} made an item whose structure is {repr(found)[:80]}"
+        raise ReadError(f"{wrong}; give Item(structure, texts, id=...)").at(file)
+    if not isinstance(outcome, Item | StructPEError):
+        wrong = f"reader {chosen.name!r} yields {type(outcome).__name__}"
+        raise ReadError(f"{wrong}; yield an Item, an attempt to make one, or the error of a bad item").at(file)
 
 
 def _numbered(file: Path, chosen: Reader, options: Mapping[str, Any]) -> Iterator[tuple[int | None, Yielded]]:

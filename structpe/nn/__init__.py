@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from structpe.faces import face
 
 if TYPE_CHECKING:
+    from structpe.nn.convolutions import CONVOLUTIONS
     from structpe.nn.graph_model import GraphModel, GraphModelConfig
     from structpe.nn.language_model import LanguageModel
     from structpe.nn.layer import AttentionConfig, Layer, StackConfig
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from structpe.nn.stack import Stack
 
 __all__ = [
+    "CONVOLUTIONS",
     "AttentionConfig",
     "EncoderDecoder",
     "GraphModel",
@@ -29,6 +31,7 @@ __getattr__, __dir__ = face(
     __name__,
     {
         "AttentionConfig": "layer",
+        "CONVOLUTIONS": "convolutions",
         "EncoderDecoder": "seq2seq",
         "GraphModel": "graph_model",
         "GraphModelConfig": "graph_model",

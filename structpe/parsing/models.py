@@ -58,7 +58,7 @@ def load_parser(model: str | Path = DEFAULT) -> Language:
             "'structpe parse --train' wrote, of a version that fits, or train it again"
         ).at(name) from error
     if bad := not_finite(nlp):
-        raise StoreError(f"the weights of {bad} are no finite numbers; train the parser again").at(name)
+        raise StoreError(f"the weights of {bad} are not finite; train the parser again").at(name)
     if "parser" not in nlp.pipe_names:
         has = ", ".join(nlp.pipe_names) or "nothing"
         raise ParsingError(f"the pipeline has no parser, it has: {has}; choose one that has").at(name)

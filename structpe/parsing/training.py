@@ -482,9 +482,7 @@ def _keep_last(nlp: Language, part: Path, state: _State) -> None:
 
 def _write(nlp: Language, folder: Path) -> None:
     if bad := not_finite(nlp):
-        raise ParsingError(
-            f"the weights of {bad} are no finite numbers any more: training has diverged; give more sentences"
-        )
+        raise ParsingError(f"the weights of {bad} are no longer finite: training has diverged; give more sentences")
     nlp.to_disk(folder)
     seal(folder, files_of(folder))
 

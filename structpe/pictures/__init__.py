@@ -5,7 +5,9 @@
 
 from structpe.pictures.head_patterns import begin, load
 from structpe.pictures.page import page, save_page
+from structpe.pictures.setting import Setting
 from structpe.pictures.show import show
 from structpe.pictures.style import PictureError, save
+from structpe.pictures.view import view
 
-__all__ = ["PictureError", "begin", "load", "page", "save", "save_page", "show"]
+__all__ = ["PictureError", "Setting", "begin", "load", "page", "save", "save_page", "show", "view"]

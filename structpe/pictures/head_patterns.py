@@ -29,9 +29,8 @@ from structpe.nn.stack import Stack
 from structpe.pictures.style import PictureError
 from structpe.positions import Dims, PositionModel, Sources, Sum
 from structpe.positions.batch import encode
-from structpe.positions.build import Config, build
+from structpe.positions.build import Config, build, fitted
 from structpe.structure import Structure
-from structpe.tasks.config import fitted
 from structpe.tasks.runs import Run, load_run
 from structpe.tasks.runs.prediction import PredictionRun
 from structpe.tasks.runs.text import GraphToTextRun, PretrainedTextRun

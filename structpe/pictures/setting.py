@@ -12,7 +12,6 @@ from structpe.positions import Dims, PositionModel, Site, Sources
 from structpe.positions.batch import encode
 from structpe.positions.build import Config, build
 from structpe.structure import Structure, path
-from structpe.tasks.config import fitted
 from structpe.terms import Terms
 
 __all__ = ["Setting", "first_layer", "model_of", "sequence"]
@@ -79,7 +78,7 @@ def model_of(position: Config, setting: Setting) -> PositionModel:
 
     Every parameter is normally distributed, with a deviation of 1/sqrt of the size of its last axis.
     """
-    model = build(fitted(position, setting.dims, lambda: [setting.read]), setting.dims)
+    model = build(position, setting.dims, fit=[setting.read])
     generator = torch.Generator().manual_seed(setting.seed)
     for parameter in model.parameters():
         parameter.data = torch.randn(parameter.shape, generator=generator) * parameter.shape[-1] ** -0.5

@@ -186,7 +186,8 @@ class Builder:
             StructPEError: of class ``error``; a key is unknown or missing.
         """
         if is_dataclass(hint) and isinstance(data, Mapping):
-            hints = {_dotted(path, name): each for name, each in get_type_hints(hint).items()}
+            cls: Any = hint
+            hints = {_dotted(path, name): each for name, each in _fields_of(cls).items()}
             for key in data:
                 if _dotted(path, key) not in hints:
                     groups = [(at, each) for at in hints for each in _members(hints[at]) if is_dataclass(each)]
@@ -400,6 +401,12 @@ def signature_of(call: Callable[..., Any]) -> inspect.Signature:
     return _form_of(call).signature
 
 
+@lru_cache(maxsize=1024)
+def _fields_of(cls: Any) -> dict[str, Any]:
+    """The types of the fields of a dataclass; to evaluate its annotations takes longer than to build it."""
+    return get_type_hints(cls)
+
+
 def _hints_of(call: Callable[..., Any]) -> dict[str, Any]:
     try:
         return get_type_hints(call)
@@ -460,7 +467,8 @@ def _parts(hint: Any, data: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
     for each in _members(hint):
         origin, inner = get_origin(each), get_args(each)
         if isinstance(data, Mapping) and (is_dataclass(each) or origin in (dict, Mapping)):
-            hints = get_type_hints(each) if is_dataclass(each) else dict.fromkeys(data, inner[-1])
+            cls: Any = each
+            hints = _fields_of(cls) if is_dataclass(each) else dict.fromkeys(data, inner[-1])
             yield from ((_dotted(path, key), hints[key], data[key]) for key in data if key in hints)
         elif isinstance(data, (list, tuple)) and origin in (list, tuple, Sequence):
             hints_in_order = inner if _length(each) else repeat(inner[0])

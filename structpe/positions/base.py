@@ -31,7 +31,7 @@ import torch
 from torch import Tensor, nn
 
 from structpe.encodings.base import Encoding, builder, check_fields, check_hashable, check_largest
-from structpe.errors import PositionError
+from structpe.errors import PositionError, listed
 from structpe.plain.options import HEADS, LAYERS, WIDTH, Builder, Checked, signature_of
 from structpe.positions.batch import Positions
 from structpe.precision import exactly
@@ -530,6 +530,10 @@ class PositionModel(nn.Module, metaclass=_Model):
         """Its options: ``type(model)(dims, **model.options())`` builds such a model again."""
         return dict(self._options)
 
+    def extra_repr(self) -> str:
+        """Its sizes and options, for ``repr``; a long value, such as all labels of a corpus, is cut."""
+        return listed([self.dims, *(f"{name}={value!r}" for name, value in self.options().items())], most=99)
+
     def claimed_params(self) -> int:
         """Number of parameters by the formula of the spec."""
         known = {"d": self.dims.width, "h": self.dims.heads, "l": self.dims.layers, "dh": self.dims.head}
@@ -587,6 +591,10 @@ class Sum(PositionModel):
             _check_layers(model, own, dims)
         for layer in range(dims.layers):
             _check_attention(list(_parts(self, layer)))
+
+    def extra_repr(self) -> str:
+        """Its sizes, and the layers in which each part acts, if they are not all layers."""
+        return str(self.dims) if not any(self.layers) else f"{self.dims}, in_layers={list(self.layers)}"
 
     def prepare(self, positions: Positions) -> list[Any]:
         return [model.prepare(positions) for model in self]

@@ -15,10 +15,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from structpe.encodings.base import Asked, Column, Encoded, Encoding, as_encodings, check_pairs
+from structpe.encodings.base import MOST_NODES, Asked, Column, Encoded, Encoding, as_encodings, check_pairs
 from structpe.encodings.columns import distinct, owned, ranges, starts_of
 from structpe.encodings.graphs import computing_on, concatenated_once
-from structpe.errors import EncodingError, PositionError
+from structpe.errors import EncodingError, PositionError, listed
 from structpe.structure import Structure, check_structures, path
 from structpe.terms import Lookup, Pairs, SparsePairs, Toeplitz
 
@@ -28,6 +28,7 @@ __all__ = [
     "checked",
     "clipped",
     "encode",
+    "gathered",
     "holds",
     "indices",
     "join",
@@ -82,6 +83,11 @@ class Positions(Mapping[Encoding, Any]):
                 )
             raise PositionError(f"the batch was not encoded by {encoding!r}; it was by: {known}")
         return self._encodings[encoding]
+
+    def __repr__(self) -> str:
+        """Each encoding and what it gave, such as ``Offset(max_distance=128): Lookup (1, 5, 5) of 9 values``."""
+        each = (f"{listed([encoding])}: {_described(values)}" for encoding, values in self.items())
+        return f"Positions({', '.join(each)})"
 
     def _named(self, name: str) -> Encoding:
         found = [encoding for encoding in self._encodings if encoding.name == name]
@@ -151,6 +157,15 @@ class Positions(Mapping[Encoding, Any]):
         return Positions(encodings, self._rows, present, self.single)
 
 
+def _described(values: Any) -> str:
+    """The form and shape of the values of an encoding."""
+    if isinstance(values, Lookup):
+        return f"Lookup {tuple(values.index.shape)} of {len(values.table)} values"
+    if isinstance(values, SparsePairs):
+        return f"SparsePairs {tuple(values.index.shape)} of {len(values.table)} values"
+    return f"Tensor {tuple(values.shape)}" if isinstance(values, Tensor) else type(values).__name__
+
+
 def _repeated(values: Any, times: int) -> Any:
     if isinstance(values, Tensor):
         return values.expand(times, *values.shape[1:])
@@ -193,14 +208,17 @@ def encode(
             have the device.
         PositionError: there is no encoding of a name, or no such option.
     """
-    made = checked(structures, encodings, "encode")
+    made, counts = checked(structures, encodings, "encode")
+    widths = np.full(len(counts), max(counts))
     with concatenated_once(), nullcontext() if device is None else computing_on(device):
-        positions = join({encoding: encoding.many(structures) for encoding in dict.fromkeys(made)})
+        positions = join({encoding: encoding.padded(structures, widths) for encoding in dict.fromkeys(made)})
     return positions if device is None else positions.to(torch.device(device))
 
 
-def checked(structures: Sequence[Structure], encodings: Sequence[Asked], whose: str) -> tuple[Encoding, ...]:
-    """The encodings of a call; those given by name are fitted to its structures.
+def checked(
+    structures: Sequence[Structure], encodings: Sequence[Asked], whose: str
+) -> tuple[tuple[Encoding, ...], list[int]]:
+    """The encodings of a call, of which those given by name are fitted to its structures; their numbers of units.
 
     Args:
         structures: one or more.
@@ -214,16 +232,26 @@ def checked(structures: Sequence[Structure], encodings: Sequence[Asked], whose: 
     check_structures(structures, whose)
     made = as_encodings(encodings, whose)
     made = tuple(m if isinstance(e, Encoding) else m.fit(structures) for m, e in zip(made, encodings, strict=True))
-    check_pairs(structures, made)
-    return made
+    counts = [len(each.nodes if each.units is None else each.units) for each in structures]
+    if max(counts) > MOST_NODES:
+        check_pairs(structures, made)
+    return made, counts
 
 
-def join(encoded: Mapping[Encoding, Column | Sequence[Encoded]]) -> Positions:
-    """Join the encoded values of structures to the positions of a batch."""
-    columns = {e: each if isinstance(each, Column) else _gathered(e, each) for e, each in encoded.items()}
+def join(
+    encoded: Mapping[Encoding, Column | Sequence[Encoded]], present: Tensor | Literal["by size"] | None = "by size"
+) -> Positions:
+    """Join the encoded values of structures to the positions of a batch.
+
+    Args:
+        encoded: of each encoding.
+        present: (b, m) which places hold a unit, None if all do; ``by size`` if it is not known yet.
+    """
+    columns = {e: each if isinstance(each, Column) else gathered(e, each) for e, each in encoded.items()}
     joined = {encoding: _joined(encoding, column) for encoding, column in columns.items()}
-    present = _present(next(iter(columns.values())).sizes) if columns else None
-    return Positions(joined, present=present, single=all(len(column) == 1 for column in columns.values()))
+    if isinstance(present, str):
+        present = _present(next(iter(columns.values())).sizes) if columns else None
+    return Positions(joined, present=present, single=all(len(column.sizes) == 1 for column in columns.values()))
 
 
 def _present(sizes: NDArray[np.int64]) -> Tensor | None:
@@ -232,7 +260,7 @@ def _present(sizes: NDArray[np.int64]) -> Tensor | None:
     return None if sizes.min() == most else torch.from_numpy(np.arange(most) < sizes[:, None])
 
 
-def _gathered(encoding: Encoding, encoded: Sequence[Encoded]) -> Column:
+def gathered(encoding: Encoding, encoded: Sequence[Encoded]) -> Column:
     """A column of structures that were encoded before, of which many share a table of values, such as distances."""
     values, sizes = [e.values for e in encoded], np.array([e.count for e in encoded])
     if encoding.arity == 1:
@@ -278,7 +306,7 @@ def _pad(values: NDArray[Any], sizes: NDArray[np.int64]) -> Tensor:
 def _merge(column: Column, real: bool) -> Lookup:
     """One table of distinct values for the batch. Each structure has an index into the rows that it uses."""
     table, places = _table(column, real)
-    if (sequences := _of_sequences(column, places)) is not None:
+    if column.widths is None and (sequences := _of_sequences(column, places)) is not None:
         return _lookup_of_sequences(table, sequences)
     widths = None if column.row_starts is None else np.diff(column.row_starts)
     used = len(table) if widths is None else int(widths.max())
@@ -381,8 +409,8 @@ def check_offsets(encoding: Encoding) -> None:
     """
     if encoding.real:
         raise PositionError(
-            f"a table has a row for each offset or distance, whole numbers; encoding {encoding.name!r} gives real "
-            f"ones; choose another, 'distance' say, or a position model without a table"
+            f"this model needs integer positions, but encoding {encoding.name!r} returns real numbers; use for example "
+            f"'distance', or a position model without a table"
         )
 
 
@@ -434,8 +462,8 @@ def of_whole(model: str, encoding: Encoding) -> Encoding:
     """
     if of_arity(model, encoding, 1).real:
         raise PositionError(
-            f"position model {model!r} has a table, a row for each whole number; encoding {encoding.name!r} gives real "
-            f"ones; choose another, 'order' say, or a model without a table"
+            f"position model {model!r} needs integer positions, but encoding {encoding.name!r} returns real numbers; "
+            f"use for example 'order', or a position model without a table"
         )
     return encoding
 
@@ -450,7 +478,8 @@ def indices(model: str, encoding: Encoding, of_units: Tensor) -> Tensor:
     if rows.is_floating_point() or holds((rows < 0).any()):
         given = "real numbers" if rows.is_floating_point() else f"{int(rows.min())}"
         raise PositionError(
-            f"position model {model!r} has a table, a row for each whole number from 0; {encoding.name!r} gives {given}"
+            f"position model {model!r} needs integer positions from 0 on, but encoding {encoding.name!r} returns "
+            f"{given}"
         )
     return rows
 

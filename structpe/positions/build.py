@@ -12,13 +12,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import fnmatch
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
 from structpe.encodings.base import Encoding, builder, check_hints, check_largest, split
 from structpe.errors import PositionError, reason_of
 from structpe.positions.base import MODELS, Dims, PositionModel, Sum
+from structpe.structure import Structure, check_structures
 
 __all__ = [
     "Config",
@@ -27,16 +29,28 @@ __all__ = [
     "check_model",
     "composed",
     "describe",
+    "fitted",
     "layers_of",
+    "list_models",
     "unrolled",
 ]
+
+
+def list_models(pattern: str = "*") -> list[str]:
+    """The names of the position models, sorted, that :func:`build` takes.
+
+    Args:
+        pattern: names to look for, with ``*`` for any characters, ``?`` for one and ``[...]`` for one of several, such
+            as ``"*rope*"``. Case does not matter.
+    """
+    return fnmatch.filter(MODELS, pattern.lower())
 
 
 def layers_of(config: Any) -> tuple[int, ...] | None:
     """The layers in which a model acts; None if its description names none.
 
     Raises:
-        PositionError: they are no list of whole numbers.
+        PositionError: they are not a list of whole numbers.
     """
     if not isinstance(config, Mapping) or "in_layers" not in config:
         return None
@@ -101,7 +115,7 @@ Config: TypeAlias = "str | Mapping[str, Any] | Sequence[Config]"
 """Plain data that describes a position model."""
 
 
-def build(config: Config, dims: Dims) -> PositionModel:
+def build(config: Config, dims: Dims, *, fit: Sequence[Structure] | None = None) -> PositionModel:
     """The position model that plain data describes.
 
     Args:
@@ -109,10 +123,15 @@ def build(config: Config, dims: Dims) -> PositionModel:
             these, for their :class:`Sum`; or a mapping with ``cycle``, a list of these for one layer after the other.
             Equal members of a cycle are one model.
         dims: sizes of the Transformer.
+        fit: training structures, for models whose encodings learn from them, such as the labels of their edges.
 
     Raises:
         PositionError: there is no such model, encoding or option, or an option is of another type; layers do not exist.
+        EncodingError: ``fit`` is not a list of structures.
     """
+    if fit is not None:
+        check_structures(fit, "fit")
+        config = fitted(config, dims, lambda: fit)
     if not isinstance(dims, Dims):
         raise PositionError(f"sizes are Dims(width, heads, layers); given is {dims!r}")
     if isinstance(config, PositionModel) or (isinstance(config, type) and issubclass(config, PositionModel)):
@@ -186,6 +205,35 @@ def describe(model: PositionModel) -> Any:
         PositionError: the model has no name in the registry.
     """
     return _described(model, None)
+
+
+def fitted(config: Config, dims: Dims, structures: Callable[[], Sequence[Structure]]) -> Any:
+    """The plain data of a position model after fitting its encodings to training structures, such as to their labels.
+
+    Args:
+        config: the position model, as in a configuration.
+        dims: sizes of the Transformer.
+        structures: called only if an encoding needs to be fitted.
+
+    Raises:
+        PositionError: there is no such model, encoding or option.
+    """
+    model = build(config, dims)
+    if all(type(encoding).fit is Encoding.fit for encoding in model.encodings):
+        return describe(model)
+    return describe(_fit(model, structures()))
+
+
+def _fit(model: PositionModel, structures: Sequence[Structure]) -> PositionModel:
+    if isinstance(model, Sum):
+        return Sum(model.dims, [_fit(each, structures) for each in model], model.layers)
+    return type(model)(model.dims, **{name: _fit_option(value, structures) for name, value in model.options().items()})
+
+
+def _fit_option(value: Any, structures: Sequence[Structure]) -> Any:
+    if isinstance(value, tuple):
+        return tuple(_fit_option(each, structures) for each in value)
+    return value.fit(structures) if isinstance(value, Encoding) else value
 
 
 def _described(model: PositionModel, layers: tuple[int, ...] | None) -> Any:

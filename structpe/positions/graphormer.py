@@ -88,7 +88,7 @@ class Spatial(nn.Module):
     def forward(self, positions: Positions) -> Terms:
         """Bias, and a mask where some pairs do not attend."""
         far = offsets(self.model, self.encoding, positions[self.encoding])
-        none = torch.where(far.table == UNREACHABLE, self.distances, 0)  # units of one node are no distance apart
+        none = torch.where(far.table == UNREACHABLE, self.distances, 0)  # units of one node have distance 0
         distance = torch.where(is_plain(far.table), far.table.abs(), none)
         attends = torch.cat([distance < self.farthest, far.table.new_ones(1, dtype=torch.bool)])
         everywhere = self.pairs(positions)

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from torch.nn.functional import layer_norm, linear, threshold_
+from torch.nn.functional import layer_norm, linear
 
 from structpe.dropout import dropout
 from structpe.encodings.base import Encoding
@@ -99,7 +99,7 @@ def _seen(met: Tensor, e: Tensor, maps: Tensor, biases: Tensor, rectified: bool)
 
 def _formula_of_seen(met: Tensor, e: Tensor, maps: Tensor, biases: Tensor, rectified: bool) -> Tensor:
     weighed, added = linear(e, maps, biases).chunk(2, dim=-1)
-    seen = signed_root(met * weighed) + added
+    seen: Tensor = signed_root(met * weighed) + added
     return seen.relu_() if rectified else seen
 
 
@@ -137,7 +137,7 @@ def _rooted(met: Tensor, both: Tensor, rectified: bool) -> tuple[Tensor, Tensor]
 
 def _inverse_slope(root: Tensor) -> Tensor:
     """2 |rho|, in place; infinite where it is 0, as the gradient there is set to 0."""
-    return threshold_(root.mul_(2), 0, math.inf)
+    return torch.threshold_(root.mul_(2), 0, math.inf)
 
 
 def _of_rooted(

@@ -6,6 +6,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import cast
 
 import torch
 from jaxtyping import Float
@@ -137,7 +138,7 @@ def _rotations(places: Tensor, generators: Tensor) -> Tensor:
             exponents = torch.einsum("bnc,hpcij->bhnpij", places.to(exact), generators.to(exact))
             rotations: Tensor = torch.linalg.matrix_exp(exponents.contiguous())
             return rotations
-        distinct, which = places.double().flatten(0, 1).unique(dim=0, return_inverse=True)
+        distinct, which = places.double().flatten(0, 1).unique(dim=0, return_inverse=True)  # type: ignore[no-untyped-call]
         exponents = torch.einsum("nc,hpcij->nhpij", distinct, generators.double())
         made = exponential(exponents.flatten(0, 2)).view(exponents.shape).to(exact)
         return made.index_select(0, which).view(*places.shape[:2], *made.shape[1:]).transpose(1, 2)
@@ -163,7 +164,7 @@ def _exponential(block: Ranges, rows: Tensor) -> tuple[Tensor]:
     squarings = max(0, math.frexp(4 * norm)[1]) if math.isfinite(norm) else 0
     x = x * 2.0**-squarings
     powers = [torch.eye(width, dtype=x.dtype, device=x.device), x, square := x @ x, square @ x, square @ square]
-    parts = [sum(power / math.factorial(at + i) for i, power in enumerate(powers[:4])) for at in (0, 4, 8)]
+    parts = [cast(Tensor, sum(p / math.factorial(at + i) for i, p in enumerate(powers[:4]))) for at in (0, 4, 8)]
     made = parts[2] + powers[4] / math.factorial(12)
     for part in reversed(parts[:2]):
         made = torch.baddbmm(part, powers[4], made)
@@ -203,7 +204,8 @@ class LieRE(LieModel, name="liere"):
         extent: largest coordinate in training.
 
     Raises:
-        PositionError: a block is no pair, or wider than a head; the extent is 0 or less; another number of coordinates.
+        PositionError: a block is not a pair, or wider than a head; the extent is 0 or less; another number of
+            coordinates.
     """
 
     spec = Spec(
@@ -251,7 +253,8 @@ class ComRoPE(LieModel, name="comrope"):
         extent: number of places along an axis in training.
 
     Raises:
-        PositionError: a block is no pair, or wider than a head; the extent is 0 or less; another number of coordinates.
+        PositionError: a block is not a pair, or wider than a head; the extent is 0 or less; another number of
+            coordinates.
     """
 
     spec = Spec(

@@ -1,20 +1,18 @@
-"""Functions for the configurations of all tasks: reading and writing them, fitting position models, and readers."""
+"""Functions for the configurations of all tasks: reading and writing them, and readers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_type_hints
 
-from structpe.encodings.base import Encoding
 from structpe.errors import ConfigError, located
 from structpe.plain import from_yaml, to_yaml
 from structpe.plain.options import Builder
 from structpe.plain.yaml import LONGEST
-from structpe.positions import Dims, PositionModel, Sum
-from structpe.positions.build import Config, build, describe
-from structpe.structure import Structure
+from structpe.registry import check_imported, import_code
 
 __all__ = [
     "NO_READER",
@@ -22,7 +20,7 @@ __all__ = [
     "as_list",
     "check_folder",
     "differences",
-    "fitted",
+    "import_all",
     "load",
     "load_kind",
     "make",
@@ -35,40 +33,63 @@ __all__ = [
 T = TypeVar("T")
 
 
-def load(cls: type[T], path: str | Path | None, overrides: Sequence[str] = ()) -> T:
+def load(
+    cls: type[T],
+    path: str | Path | None,
+    overrides: Sequence[str] = (),
+    imports: Callable[[Sequence[str]], None] = check_imported,
+) -> T:
     """Read a configuration from a YAML file, with overrides.
 
     Args:
         cls: the dataclass.
         path: the file; None for defaults only. Paths in it are relative to the working directory, not to the file.
         overrides: ``key=value``, such as ``training.steps=100``; the value is YAML.
+        imports: called with the code that the configuration names, before anything else is looked at.
 
     Raises:
         ConfigError: the file is missing or not YAML, a key is unknown, or a value has the wrong type.
     """
-    return load_kind(lambda data: cls, path, overrides)
+    return load_kind(lambda data: cls, path, overrides, imports)
 
 
-def load_kind(kind: Callable[[Mapping[str, Any]], type[T]], path: str | Path | None, overrides: Sequence[str]) -> T:
+def load_kind(
+    kind: Callable[[Mapping[str, Any]], type[T]],
+    source: str | Path | Mapping[str, Any] | None,
+    overrides: Sequence[str],
+    imports: Callable[[Sequence[str]], None],
+) -> T:
     """As :func:`load`, for a dataclass that depends on the keys.
 
     Args:
         kind: chooses the dataclass from the keys and values, which are not yet checked.
-        path, overrides: as in :func:`load`.
+        source: a file as in :func:`load`, or plain data.
+        overrides, imports: as in :func:`load`.
 
     Raises:
         ConfigError: as in :func:`load`.
     """
-    data = {} if path is None else _read(Path(path))
-    with located(path or ""):
+    path = source if isinstance(source, (str, Path)) else None
+    data = _read(Path(source)) if isinstance(source, (str, Path)) else deepcopy(dict(source or {}))
+    where = () if path is None else (path,)
+    with located(*where):
         Builder().check_keys(kind(data), data, complete=False)
     for override in overrides:
         _override(data, override)
+    if isinstance(names := data.get("imports"), list):
+        with located(*where):
+            imports([name for name in names if isinstance(name, str)])
     try:
         return make(kind(data), data)
     except ConfigError as error:
         # With overrides, the error may be in one of these; it names the key in any case.
         raise error if path is None or overrides else error.at(path) from None
+
+
+def import_all(names: Sequence[str]) -> None:
+    """Import the code that a configuration of the user names; see :func:`~structpe.registry.import_code`."""
+    for name in names:
+        import_code(name)
 
 
 def make(cls: type[T], data: Mapping[str, Any]) -> T:
@@ -192,35 +213,6 @@ def as_list(given: T | Iterable[T], kinds: tuple[type[T], ...], wrong: str, hint
         if not isinstance(one, kinds):
             raise ConfigError(f"{wrong}, and {type(one).__name__} is not one; {hint}")
     return each
-
-
-def fitted(config: Config, dims: Dims, structures: Callable[[], Sequence[Structure]]) -> Any:
-    """The description of a position model after fitting its encodings to training structures, such as to their labels.
-
-    Args:
-        config: the position model, as in a configuration.
-        dims: sizes of the Transformer.
-        structures: called only if an encoding needs to be fitted.
-
-    Raises:
-        PositionError: there is no such model, encoding or option.
-    """
-    model = build(config, dims)
-    if all(type(encoding).fit is Encoding.fit for encoding in model.encodings):
-        return describe(model)
-    return describe(_fit(model, structures()))
-
-
-def _fit(model: PositionModel, structures: Sequence[Structure]) -> PositionModel:
-    if isinstance(model, Sum):
-        return Sum(model.dims, [_fit(each, structures) for each in model], model.layers)
-    return type(model)(model.dims, **{name: _fit_option(value, structures) for name, value in model.options().items()})
-
-
-def _fit_option(value: Any, structures: Sequence[Structure]) -> Any:
-    if isinstance(value, tuple):
-        return tuple(_fit_option(each, structures) for each in value)
-    return value.fit(structures) if isinstance(value, Encoding) else value
 
 
 NO_READER = (

@@ -56,15 +56,16 @@ def explain(path: str | Path, overrides: Sequence[str] = (), only: Sequence[str]
     """The kernels of each run, by its name, on a batch of its training data.
 
     Args:
-        path: a configuration of graph to text, or a study.
+        path: the configuration of a training, or a study.
         overrides: such as ``model.kernel=dense``.
         only: patterns of the runs of a study, of which the first seed is explained.
 
     Raises:
         ConfigError: the configuration is wrong, or patterns are given for one that is not a study.
     """
-    from structpe.tasks.graph_to_text.config import load_config
+    from structpe.tasks.prediction.config import PredictionConfig
     from structpe.tasks.prediction.study import load_study
+    from structpe.tasks.runs import load_config
 
     if not Path(path).is_file():
         raise ConfigError(f"there is no file {path}; give the YAML file of a training or of a study")
@@ -76,7 +77,8 @@ def explain(path: str | Path, overrides: Sequence[str] = (), only: Sequence[str]
     if only:
         raise ConfigError(f"{path} is the configuration of one training, and {only[0]!r} chooses runs of a study")
     config = load_config(path, overrides)
-    return {config.name or str(path): _observed(*_of_texts(config))}
+    of = _of_benchmark if isinstance(config, PredictionConfig) else _of_texts
+    return {config.name or str(path): _observed(*of(config))}
 
 
 def _of_texts(config: Any) -> tuple[nn.Module, Callable[[], Any]]:
@@ -102,7 +104,7 @@ def _of_texts(config: Any) -> tuple[nn.Module, Callable[[], Any]]:
 def _of_benchmark(config: Any) -> tuple[nn.Module, Callable[[], Any]]:
     from structpe.data.batch import Example, collate
     from structpe.datasets import load
-    from structpe.tasks.config import fitted
+    from structpe.positions.build import fitted
     from structpe.tasks.prediction.predictor import Signature
     from structpe.tasks.runs.prediction import LearnedPrediction, PredictionRun
 

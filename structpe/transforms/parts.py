@@ -153,7 +153,9 @@ def _check(structure: Structure, k: int, targets: Sequence[int], restart: float)
     if not _is_whole(targets):
         raise StructureError(f"targets are a list of numbers of nodes; given is {targets!r}")
     if wrong := [target for target in targets if not 0 <= target < structure.size]:
-        raise structure.error(f"target {wrong[0]} is no node; the {structure.size} nodes are 0..{structure.size - 1}")
+        raise structure.error(
+            f"target {wrong[0]} is not a node; the {structure.size} nodes are 0..{structure.size - 1}"
+        )
 
 
 @of_structures

@@ -6,7 +6,9 @@ import itertools
 import math
 import re
 import sys
+from collections.abc import Collection
 from dataclasses import replace
+from functools import lru_cache, partial
 
 import pytest
 import torch
@@ -50,7 +52,7 @@ def inputs(seed: int = 0, n: int = N, m: int = M) -> list[Tensor]:
 
 
 def outcome(
-    kernel: str, padding_only: bool, some: set[str], seed: int, batch: int, n: int = N, m: int = M
+    kernel: str, padding_only: bool, some: Collection[str], seed: int, batch: int, n: int = N, m: int = M
 ) -> list[Tensor]:
     """The output, and the gradients of queries, keys, values and of every number in the terms."""
     q, k, v = inputs(seed, n, m)
@@ -63,18 +65,23 @@ def outcome(
     return [out.detach(), *(g for g in grads if g is not None)]
 
 
-def assert_same(kernel: str, *case: object) -> None:
-    mine, dense = (outcome(each, kernel in PADDING_ONLY, *case) for each in (kernel, "dense"))
-    for a, b in zip(mine, dense, strict=True):
+dense_outcome = lru_cache(200)(partial(outcome, "dense"))
+
+
+def assert_same(kernel: str, some: Collection[str], *case: int) -> None:
+    padding_only, some = kernel in PADDING_ONLY, frozenset(some)
+    mine = outcome(kernel, padding_only, some, *case)
+    for a, b in zip(mine, dense_outcome(padding_only, some, *case), strict=True):
         torch.testing.assert_close(a, b, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("kernel", OTHERS)
 def test_every_pair_of_fields(kernel: str) -> None:
-    able, needs = sorted(KERNELS[kernel].supports), KERNELS[kernel].needs
-    combinations = [needs | set(some) for size in range(3) for some in itertools.combinations(able, size)]
-    for seed, some in enumerate(combinations):
-        assert_same(kernel, settled(some), seed, (1, B)[seed % 2])
+    """What dense says of a pair is computed once for all kernels."""
+    pairs = [set(some) for size in range(3) for some in itertools.combinations(FIELDS, size)]
+    for seed, some in enumerate(pairs):
+        if some <= KERNELS[kernel].supports:
+            assert_same(kernel, settled(some | KERNELS[kernel].needs), seed, (1, B)[seed % 2])
 
 
 @pytest.mark.parametrize("kernel", OTHERS)
@@ -87,7 +94,7 @@ def test_any_combination_of_fields(kernel: str, some: set[str], seed: int, batch
 @pytest.mark.parametrize("kernel", OTHERS)
 @pytest.mark.parametrize(("n", "m"), [(1, 6), (4, 7), (6, 1)])
 def test_other_numbers_of_queries_and_keys(kernel: str, n: int, m: int) -> None:
-    for seed, some in itertools.product(range(3), everything(kernel)):
+    for seed, some in itertools.product(range(2), everything(kernel)):
         assert_same(kernel, some, seed, B, n, m)
 
 

@@ -20,11 +20,10 @@ from structpe.datasets import Corpus, card
 from structpe.parsing import Plan
 from structpe.parsing.training import gold_items
 from structpe.tasks.config import make, save
-from structpe.tasks.graph_to_text.config import load_config
 from structpe.tasks.prediction import run_all
 from structpe.tasks.prediction.config import PredictionConfig
 from structpe.tasks.prediction.study import Key, StudyConfig
-from structpe.tasks.runs import run_of
+from structpe.tasks.runs import load_config, run_of
 from tests.datasets import SAMPLES
 from tests.modules import ROOT
 from tests.parsing.conftest import parser  # noqa: F401, a fixture
@@ -162,7 +161,7 @@ LONGER = ("app", "evaluate", "explain", "figure", "parse", "predict", "show")
 """Those for which something is trained or drawn; the tests of these commands do so too."""
 
 
-@pytest.mark.usefixtures("place", "quick")
+@pytest.mark.usefixtures("place", "quick", "listed_once")
 @pytest.mark.parametrize("name", only(COMMANDS, *(name for name in COMMANDS if name not in LONGER)))
 def test_the_examples_run(name: str, world: Path, capfd: pytest.CaptureFixture[str]) -> None:
     _needed(name, world)

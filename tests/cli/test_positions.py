@@ -96,6 +96,7 @@ def names(*words: str, capsys: pytest.CaptureFixture[str]) -> set[str]:
     return {row["name"] for row in json.loads(capsys.readouterr().out)}
 
 
+@pytest.mark.usefixtures("listed_once")
 @pytest.mark.parametrize(
     ("words", "keeps"),
     [
@@ -145,12 +146,14 @@ def test_what_decodes_is_what_a_decoder_takes(every: list[dict[str, Any]]) -> No
     assert (decodes["graformer"], decodes["graformer-survey"], decodes["rotary"]) == (False, True, True)
 
 
+@pytest.mark.usefixtures("listed_once")
 def test_a_filtered_table_says_how_many_there_are() -> None:
     shown = output("positions", "--structure", "tree", *SMALL)
     assert re.search(rf"^(\d+) of {len(MODELS)} position models\.$", shown, re.MULTILINE)
     assert "position models." not in output("positions", *SMALL)
 
 
+@pytest.mark.usefixtures("listed_once")
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [

@@ -16,7 +16,7 @@ from structpe.cli.base import UsageError
 from structpe.cli.main import parser
 from structpe.cli.train import _of_data
 from structpe.errors import ReadError
-from structpe.tasks.graph_to_text.config import load_config
+from structpe.tasks.runs import load_config
 from tests.cli.running import complaint, output, structpe
 
 READING = ("app", "convert", "encode", "evaluate", "figure", "generate", "show", "train")

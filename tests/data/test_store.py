@@ -510,7 +510,7 @@ def test_an_index_that_is_too_deep_is_refused(written: Path) -> None:
 @pytest.mark.parametrize("encoding", [{"name": "nonsense", "options": {}}, {"name": "order", "options": {"x": 1}}])
 def test_an_encoding_of_another_version_is_refused(written: Path, encoding: dict[str, Any]) -> None:
     rewrite_index(written, encodings=[encoding])
-    with pytest.raises(StoreError, match=r"has an encoding that this library does not know, .*; encode again"):
+    with pytest.raises(StoreError, match=r"that this library does not know, .*; import its code .*, or encode again"):
         load(written)
 
 

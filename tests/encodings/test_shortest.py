@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,6 +16,8 @@ from scipy.sparse.csgraph import shortest_path
 
 from structpe.encodings import UNREACHABLE, WITHIN, Distance, Encoding, Offset, UndirectedDistance, bfs
 from structpe.encodings import distance as distance_module
+from structpe.encodings.base import Column
+from structpe.encodings.columns import starts_of
 from structpe.encodings.compiled import slow
 from structpe.encodings.distance import shortest, signed
 from structpe.encodings.graphs import Graphs
@@ -22,6 +26,7 @@ from structpe.positions.batch import encode
 from structpe.structure import Structure, path
 from structpe.terms import Toeplitz
 from tests.examples import examples
+from tests.representatives import only
 from tests.strategies import structures
 
 LISTS = st.lists(structures(), max_size=6)
@@ -63,6 +68,7 @@ def compare(
     top = np.iinfo(plain.dtype).max
     flat = np.concatenate([*(each.reshape(-1) for each in expected), np.zeros(0)])
     np.testing.assert_array_equal(plain, np.where(np.isfinite(flat), flat, top))
+    assert flat[np.isfinite(flat)].max(initial=0) < top, "a length is what stands for no path"
     if plain.dtype.kind == "u":
         assert (plain.dtype == np.uint8) == (flat[np.isfinite(flat)].max(initial=0) <= 254)
 
@@ -89,7 +95,8 @@ def test_lengths_of_small_graphs(drawn: list[Structure]) -> None:
     check(drawn)
 
 
-SIZES = (1, 3, 63, 64, 65, 100, 128, 129, 512, 513, 600)
+SIZES = (1, 3, 63, 64, 65, 100, 128, 129)
+LARGE = (512, 513, 600)
 
 
 @pytest.fixture(params=[64, 512])
@@ -103,14 +110,19 @@ def wide(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.parametrize("degree", [0, 1, 3])
 def test_lengths_of_graphs_of_all_sizes(degree: int, directed: bool) -> None:
     """Words of 64 targets, and blocks of 8 words, are whole or not; pieces, loops and parallel edges are drawn too."""
-    check([drawn_graph(size, size * degree, directed, seed=size) for size in SIZES])
+    sizes = SIZES + LARGE * ((degree, directed) in ((1, True), (3, False)))
+    check([drawn_graph(size, size * degree, directed, seed=size) for size in sizes])
 
 
 @pytest.mark.usefixtures("wide")
-@pytest.mark.parametrize("size", [63, 64, 65, 66, 127, 128, 129, 254, 255, 256, 257, 511, 514, 700])
+@pytest.mark.parametrize(
+    "size",
+    only([63, 64, 65, 66, 127, 128, 129, 254, 255, 256, 257, 511, 514, 700], 64, 65, 128, 254, 255, 256, 511, 514),
+)
 def test_lengths_that_eight_bits_do_not_hold(size: int) -> None:
-    """A ring with directions has lengths up to its size - 1, one without up to half of it; others beside stay right."""
-    check([ring(5), ring(size, directed=True), ring(size), star(70), drawn_graph(20, 15, directed=True)])
+    """A line and a ring with directions have lengths up to size - 1, a ring without up to half; others stay right."""
+    line = Structure(("",) * size, ring(size).edges[:-1])
+    check([ring(5), ring(size, directed=True), ring(size), line, star(70), drawn_graph(20, 15, directed=True)])
 
 
 @pytest.mark.usefixtures("wide")
@@ -139,16 +151,22 @@ def test_long_paths_are_handed_over(steps: int, monkeypatch: pytest.MonkeyPatch)
     check([ring(90), Structure(("",) * 80, late), drawn_graph(100, 200, directed=True), star(66)])
 
 
-@pytest.mark.parametrize("cells", [1, 500, 1 << 19])
-def test_groups_of_small_graphs(cells: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of all sizes from 1 to 64, few or many of each; graphs come in any order."""
-    monkeypatch.setattr(distance_module, "_CELLS", cells)
+@pytest.mark.parametrize("rows", [1, 70, 1 << 13])
+def test_small_graphs_are_searched_some_at_a_time(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of all sizes from 1 to 64, few or many of each, and larger ones between them; graphs come in any order."""
+    monkeypatch.setattr(bfs, "_AT_ONCE", rows)
     generator = np.random.default_rng(0)
-    sizes = generator.permutation(np.repeat(np.arange(1, 65), generator.integers(0, 5, 64)))
-    groups = distance_module._groups(sizes, np.flatnonzero(sizes > 3))
-    assert sorted(np.concatenate(groups).tolist()) == np.flatnonzero(sizes > 3).tolist()
-    assert all(len(group) * sizes[group].max() ** 2 <= cells or len(group) == 1 for group in groups)
-    check([drawn_graph(int(n), int(n), bool(n % 2), seed=i) for i, n in enumerate(sizes[:60])])
+    sizes = generator.permutation([*np.repeat(np.arange(1, 65), generator.integers(0, 3, 64)), 70, 130, 200]).tolist()
+    check([drawn_graph(n, n, directed=bool(n % 3), seed=n) for n in sizes])
+
+
+def test_graphs_that_grow_by_nodes_of_several_neighbours() -> None:
+    """Trees and graphs with few cycles; a node may join two, three or more that were near each other or far apart."""
+    generator, drawn = np.random.default_rng(0), list[Structure]()
+    for n in [*generator.integers(1, 16, 300).tolist(), 64, 100, 126, 127, 128]:
+        edges = generator.integers(0, n, (int(generator.integers(0, n + n // 2 + 1)), 2))
+        drawn.append(Structure(("",) * n, edges, directed=False))
+    check(drawn)
 
 
 # --- the columns ---
@@ -230,3 +248,55 @@ def test_all_pairs_of_a_huge_graph_are_refused_at_once() -> None:
             EncodingError, match=r"for 50000 nodes 19 GiB of doubles; 20000 nodes at most\. Encode parts"
         ):
             encoding.many([path("ab"), huge])
+
+
+# --- padded ---
+
+
+@examples(60)
+@given(
+    drawn=st.lists(structures(), min_size=1, max_size=6), more=st.integers(0, 3), limit=st.sampled_from([None, 1, 2])
+)
+def test_padded_squares(drawn: list[Structure], more: int, limit: int | None) -> None:
+    """An index that is written into padded squares has the pairs of that which is not, and zeros elsewhere."""
+    for encoding in (UndirectedDistance(limit), Distance(limit)):
+        flat, widths = encoding.many(drawn), np.array([each.unit_count + more for each in drawn])
+        for way in (nullcontext(), slow()):
+            with way:
+                column = encoding.padded(drawn, widths)
+            for each, other in zip(column, flat, strict=True):
+                np.testing.assert_array_equal(each.pairs(), other.pairs())
+            if column.widths is not None:
+                assert column.index is not None
+                np.testing.assert_array_equal(column.starts, starts_of(widths**2))
+                inside = np.concatenate([np.pad(np.ones((n, n)), (0, more)).reshape(-1) for n in column.sizes])
+                assert not column.index[inside == 0].any()
+
+
+def test_padded_squares_of_long_paths() -> None:
+    """Those whose lengths take more than eight bits, and those that are searched one by one, are padded too."""
+    for drawn in (
+        [ring(140), star(20)],
+        [ring(520), ring(5)],
+        [ring(500, directed=True), ring(511), drawn_graph(9, 3, False)],
+    ):
+        most = max(each.size for each in drawn)
+        for way in (nullcontext(), slow()):
+            with way:
+                column = UndirectedDistance().padded(drawn, np.full(len(drawn), most))
+            for each, structure in zip(column, drawn, strict=True):
+                expected = by_scipy(structure, directed=False)
+                np.testing.assert_array_equal(each.pairs(), np.where(np.isfinite(expected), expected, UNREACHABLE))
+
+
+def test_a_batch_of_an_encoding_that_redefines_many() -> None:
+    """It does not inherit the padded squares of the class from which it is derived."""
+
+    class Doubled(UndirectedDistance):
+        def many(self, structures: Sequence[Structure]) -> Column:
+            column = super().many(structures)
+            return replace(column, values=2 * column.values)
+
+    drawn = [ring(4), ring(7)]
+    assert encode(drawn, [Doubled()])[Doubled()].table.tolist() == [0, 2, 4, 6]
+    assert encode(drawn, [UndirectedDistance()])["undirected-distance"].table.tolist() == [0, 1, 2, 3]

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from structpe.positions import MODELS
 from tests.experiments.script import script
 from tests.modules import ROOT
 
@@ -27,8 +28,49 @@ def test_every_figure_is_that_of_its_results(name: str) -> None:
 @pytest.mark.parametrize("name", PARTS)
 def test_there_are_figures(name: str) -> None:
     rows = [line for line in PARTS[name].make().splitlines() if line.startswith("|")]
-    assert len(rows) > 5
+    assert len(rows) > 4
     assert len({line.count("|") for line in rows}) <= 2  # comparison and studies have one form each
+
+
+def test_no_figure_of_speed_is_written_by_hand() -> None:
+    text = (ROOT / "docs" / "speed.md").read_text(encoding="utf-8")
+    made = re.compile(r"<!-- made by experiments/pages\.py: .*? -->.*?" + re.escape(PAGES.END), re.DOTALL)
+    assert len(made.findall(text)) == sum(part.page == "docs/speed.md" for part in PAGES.PARTS)
+    assert [line for line in made.sub("", text).splitlines() if line.startswith("|")] == []
+
+
+@pytest.mark.parametrize("name", PAGES.SPEED)
+def test_a_result_of_speed_says_how_it_was_made(name: str) -> None:
+    head = PARTS[f"speed: {name}"].make().partition("\n")[0]
+    assert re.match(r"`python experiments/speed/\w+(\.py)?( [^`/]+)?`, \d{4}-\d\d-\d\d", head), head
+    assert re.search(r"core.*Python [\d.]+, ", head), head
+
+
+def kept(file: Path, *rows: str) -> None:
+    """A result: columns and cells, with commas between."""
+    lines = [f"| {' | '.join(row.split(', '))} |" for row in rows]
+    dashes = "|---" * lines[0].count(" | ") + "|---|"
+    file.write_text("\n".join(["how it was made\n", lines[0], dashes, *lines[1:]]), encoding="utf-8")
+
+
+def test_what_is_drawn_from_results_of_speed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = script("speed/told.py")
+    monkeypatch.setattr(told, "RESULTS", tmp_path)
+    columns = "encoding, graphs, peer, peer / padded, peer / flat, peer / without numba"
+    kept(tmp_path / "encodings.md", columns, "a, x, p, 2, 3, 1.1", "b, x, p, 0.9, 3, 2", "b, x, q, 1,000, 3, 0.5")
+    assert told.slower().splitlines()[2:] == ["| b | x | p | 0.9 | 2 |", "| b | x | q | 1,000 | 0.5 |"]
+    rows = ("grit, trees, 5, 3.5, 20", "t5, trees, 9, 2.9, 9", "cai, trees, 1,000, -, -")
+    kept(tmp_path / "every-model.md", "model, on, 24 / none, 128 / none, 512 / none", *rows)
+    cai, grit = (line.strip("| ").split(" | ") for line in told.heavy().splitlines()[2:])
+    assert (cai[:4], grit[:4]) == (["cai", "1,000", "-", "-"], ["grit", "5", "3.5", "20"])
+    assert grit[4] == told.WHY["grit"]
+    kept(tmp_path / "models.md", "model, ms, / none, products / none, four times the pairs", "grit, 9, 3.5, 2.2, 4")
+    cai, grit = (line.strip("| ").split(" | ") for line in told.heavy().splitlines()[2:])
+    assert (cai[4], grit[4]) == ("-", "2.2")
+
+
+def test_reasons_are_of_position_models() -> None:
+    assert set(script("speed/told.py").WHY) <= set(MODELS)
 
 
 def test_every_study_with_results_is_on_the_page() -> None:

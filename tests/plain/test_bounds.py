@@ -20,9 +20,9 @@ from structpe.nn.seq2seq import TransformerConfig
 from structpe.parsing.training import Plan
 from structpe.plain.options import OPTION
 from structpe.positions import MODELS, Dims, build
-from structpe.tasks.graph_to_text.config import load_config
 from structpe.tasks.prediction.config import SamplingConfig
 from structpe.tasks.prediction.study import StudyConfig
+from structpe.tasks.runs import load_config
 from tests.modules import modules
 
 FREE = {"seed", "split"}

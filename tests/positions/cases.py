@@ -67,6 +67,9 @@ def labelled_path(size: int) -> Structure:
     return replace(path([f"w{i}" for i in range(size)]), relations=("a",) * (size - 1))
 
 
+LEARNED = [*TREES, labelled_path(4)]
+"""What encodings learn labels from."""
+
 TWO_PARTS = replace(labelled_path(4), edges=np.array([[0, 1], [2, 3]]), relations=("a", "b"), root=None)
 """Some pairs have no path."""
 
@@ -80,10 +83,11 @@ def made(name: str, dims: Dims = DIMS, **options: Any) -> PositionModel:
     """A model whose encodings have seen the labels of the structures here, with random parameters, in float64."""
     seed(0)
     model = MODELS[name](dims, **options)
-    structures = [*TREES, labelled_path(4)]
-    given = {name: o.fit(structures) if isinstance(o, Encoding) else o for name, o in model.options().items()}
-    seed(0)
-    model = type(model)(dims, **given).double().eval()
+    given = {name: o.fit(LEARNED) if isinstance(o, Encoding) else o for name, o in model.options().items()}
+    if any(given[name] is not o for name, o in model.options().items()):
+        seed(0)
+        model = type(model)(dims, **given)
+    model.double().eval()
     for parameter in model.parameters():
         torch.nn.init.normal_(parameter, std=parameter.shape[-1] ** -0.5)
     return model

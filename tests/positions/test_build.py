@@ -11,11 +11,15 @@ import pytest
 
 import structpe.positions
 from structpe.encodings.distance import Distance
-from structpe.encodings.order import Offset
+from structpe.encodings.label_path import LabelPath
+from structpe.encodings.order import Offset, Order, Window
 from structpe.encodings.trees import BranchPath
-from structpe.errors import PositionError
-from structpe.positions import MODELS, Cells, Dims, PositionModel, Spec, Sum, build, describe
+from structpe.errors import EncodingError, PositionError
+from structpe.formats import tree
+from structpe.positions import MODELS, Cells, Dims, PositionModel, Spec, Sum, build, describe, list_models
+from structpe.positions.batch import encode
 from structpe.positions.buckets import T5
+from structpe.positions.build import fitted
 from tests.representatives import few
 
 DIMS = Dims(8, 2, 3)
@@ -172,3 +176,43 @@ def test_no_two_classes_share_a_name() -> None:
 def test_an_unknown_class() -> None:
     with pytest.raises(AttributeError, match=r"no position model class named 'Graphormers'"):
         _ = structpe.positions.Graphormers
+
+
+PARSE = tree(["a", "b", "c"], [2, 0, 2], ["det", "root", "obj"])
+
+
+@pytest.mark.parametrize("config", ["zhu-sum", "alibi", [{"name": "zhu-sum", "in_layers": [1]}, "alibi"]])
+def test_fitted_to_structures_it_is_what_its_description_says(config: Any) -> None:
+    """Labels are learned, also by a part of a sum; a model without an encoding that learns is as it would be."""
+    model = build(config, DIMS, fit=[PARSE])
+    assert describe(model) == fitted(config, DIMS, lambda: [PARSE])
+    learned = [e.labels for e in model.encodings if isinstance(e, LabelPath)]
+    assert learned == ([] if config == "alibi" else [("det", "obj")])
+    encode([PARSE], model.encodings)
+
+
+def test_an_error_about_what_was_not_fitted_has_a_line_to_paste() -> None:
+    with pytest.raises(EncodingError, match=r"no label yet; .* model = structpe\.build\(name, dims, fit=structures\)"):
+        encode([PARSE], build("zhu-sum", DIMS).encodings)
+    with pytest.raises(EncodingError, match="fit takes a list of structures"):
+        build("zhu-sum", DIMS, fit=PARSE)  # type: ignore[arg-type]  # one structure
+
+
+def test_models_are_listed_by_patterns() -> None:
+    assert list_models() == sorted(MODELS)
+    assert list_models("T5*") == ["t5", "t5-causal", "t5-unshared"]
+    assert list_models("[ab]l?bi") == ["alibi"]
+    assert list_models("nothing") == []
+
+
+def test_what_is_printed_has_sizes_options_and_shapes() -> None:
+    printed = repr(build({"name": "t5", "num_buckets": 16, "encoding": "distance"}, DIMS))
+    assert printed.startswith(f"T5(\n  {DIMS}, encoding=Distance(max_distance=None), num_buckets=16, ")
+    assert f"{DIMS}, in_layers=[None, (1,)]" in repr(build(["alibi", {"name": "t5", "in_layers": [1]}], DIMS))
+    many = tree(list("abcdefghij"), list(range(10)), [f"label-{i}" for i in range(10)])
+    assert all(len(line) < 250 for line in repr(build("zhu-sum", DIMS, fit=[many])).splitlines())
+    positions = encode([PARSE, PARSE], [Order(), Distance(), Window(max_distance=1)])
+    assert repr(positions) == (
+        "Positions(Order(): Tensor (2, 3), Distance(max_distance=None): Lookup (2, 3, 3) of 4 values, "
+        "Window(max_distance=1): SparsePairs (14,) of 3 values)"
+    )

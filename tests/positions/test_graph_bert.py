@@ -117,7 +117,7 @@ def test_what_is_refused() -> None:
     for message, options in (
         ("contexts of 0 nodes with restart 0.15", {"k": 0}),
         ("with restart 1 cannot be taken", {"restart": 1}),
-        ("target 3 is no node; the 3 nodes are 0..2", {"targets": [3]}),
+        ("target 3 is not a node; the 3 nodes are 0..2", {"targets": [3]}),
     ):
         with pytest.raises(StructureError, match=message):
             next(contexts(path("abc"), **options))

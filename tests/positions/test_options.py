@@ -90,15 +90,13 @@ def test_a_table_that_memory_does_not_hold() -> None:
     "model", ["composite", "deberta", "diet-rel", "graformer", "huang-m3", "shaw", "spr-rel", "t5"]
 )
 def test_a_table_of_offsets_takes_no_real_numbers(model: str, name: str) -> None:
-    with pytest.raises(PositionError, match=f"encoding '{name}' gives real ones; choose another, 'distance' say"):
+    with pytest.raises(PositionError, match=f"integer positions, but encoding '{name}' returns real numbers; use"):
         build({"name": model, "encoding": name}, DIMS)
 
 
 @pytest.mark.parametrize("model", ["abs-scalar", "deberta-emd", "language", "learned", "reformer", "tupe-a"])
 def test_a_table_of_places_takes_no_real_numbers(model: str) -> None:
-    with pytest.raises(
-        PositionError, match=f"'{model}' has a table, .* encoding 'centred' gives real ones; .* 'order'"
-    ):
+    with pytest.raises(PositionError, match=f"'{model}' needs integer positions, but encoding 'centred' .* 'order'"):
         build({"name": model, "encoding": "centred"}, DIMS)
 
 
@@ -107,7 +105,7 @@ def test_a_table_of_places_takes_no_real_numbers(model: str) -> None:
 def test_a_feature_that_is_no_row_of_a_table(model: str, values: list[float], given: str) -> None:
     built = build({"name": model, "encoding": {"name": "feature", "key": "place"}}, DIMS)
     positions = encoded(built, [replace(path("ab"), features={"place": np.array(values)})])
-    with pytest.raises(PositionError, match=f"row for each whole number from 0; 'feature' gives {given}"):
+    with pytest.raises(PositionError, match=f"integer positions from 0 on, but encoding 'feature' returns {given}"):
         built.inputs(noise(1, 2, 8), built.prepare(positions))
 
 

@@ -14,8 +14,8 @@ from structpe.nn.language_model import LanguageModel
 from structpe.nn.layer import Attention, Context, OwnAttention, StackConfig
 from structpe.nn.stack import Stack
 from structpe.positions import Dims, PositionModel, Site, Sources, Sum, build, describe
+from structpe.positions.build import fitted
 from structpe.structure import path
-from structpe.tasks.config import fitted
 from structpe.terms import Terms
 from tests.positions.cases import TREES, encoded, labelled_path, noise
 

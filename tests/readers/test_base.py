@@ -50,6 +50,22 @@ def test_two_readers_of_a_suffix_ask_for_one(write, monkeypatch):
         read(write("a.amr", AMR))
 
 
+@pytest.mark.parametrize(
+    ("yielded", "message"),
+    [
+        (Item("1", path(["a"])), r"reader 'own' made an item whose structure is '1'; give Item\(structure, texts, id="),
+        (path(["a"]), "reader 'own' yields Structure; yield an Item, an attempt to make one, or the error of a bad"),
+        (None, "reader 'own' yields NoneType; yield an Item"),
+    ],
+)
+def test_a_reader_of_a_user_that_yields_something_else(write, monkeypatch, yielded, message):
+    own = READERS["tokens"].__class__("own", (".own",), "Own.", lambda file: iter([yielded]))
+    list(READERS)
+    monkeypatch.setitem(READERS._classes, "own", own)
+    with pytest.raises(ReadError, match=rf"a\.own: {message}"):
+        read(write("a.own", "x"))
+
+
 def test_an_unknown_reader_names_the_nearest(write):
     with pytest.raises(ReadError, match=r"no reader named 'conlu'\. Did you mean 'conllu'\?"):
         read(write("a.txt", "x"), reader="conlu")
@@ -168,7 +184,7 @@ def test_streaming_does_not_wait_for_the_end(write):
 
 @pytest.mark.parametrize(
     ("name", "package", "extra"),
-    [("a.amr", "penman", "amr"), ("a.smi", "rdkit", "mol")],
+    [("a.ttl", "pyoxigraph", "kg"), ("a.smi", "rdkit", "mol")],
 )
 def test_a_missing_package_names_its_extra_and_is_not_skipped(write, monkeypatch, name, package, extra):
     monkeypatch.setitem(sys.modules, package, None)

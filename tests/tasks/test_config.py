@@ -8,7 +8,8 @@ import pytest
 
 from structpe.errors import ConfigError
 from structpe.tasks import config as configurations
-from structpe.tasks.graph_to_text.config import GraphToTextConfig, load_config
+from structpe.tasks.graph_to_text.config import GraphToTextConfig
+from structpe.tasks.runs import load_config
 
 TEXT = """
 data: {train: train.txt, dev: [a.txt, b.txt]}

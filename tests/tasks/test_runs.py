@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from structpe.errors import ConfigError, StoreError
-from structpe.tasks.runs import RUNS, load_run, run_of
+from structpe.plain import to_yaml
+from structpe.tasks.config import save
+from structpe.tasks.runs import RUNS, load_config, load_run, run_of, train
 from structpe.tasks.training.config import TrainingConfig
 from tests.tasks.graph_to_text.tiny import tiny
 from tests.tasks.prediction.tiny import single
@@ -23,6 +26,39 @@ def test_a_configuration_decides_the_kind(tmp_path: Path) -> None:
     message = f"TrainingConfig is the configuration of no kind of run; give one of {known}"
     with pytest.raises(ConfigError, match=message):
         run_of(TrainingConfig())
+
+
+TEXT, GRAPHS = {"data": {"train": "a.txt"}}, {"data": {"name": "card", "folder": "."}}
+
+
+@pytest.mark.parametrize(
+    ("data", "kind"),
+    [
+        (TEXT, "graph-to-text"),
+        (GRAPHS, "prediction"),
+        (TEXT | {"model": {"pretrained": "small"}}, "pretrained-text"),
+        (TEXT | {"task": "graph-to-text"}, "graph-to-text"),
+        (GRAPHS | {"task": "prediction"}, "prediction"),
+    ],
+)
+def test_the_task_of_plain_data_and_of_a_file(data: dict[str, Any], kind: str, tmp_path: Path) -> None:
+    config = load_config(data, ["training.steps=3"])
+    assert (config.task, type(config), config.training.steps) == (kind, RUNS[kind].config_class, 3)
+    assert "training" not in data  # what is given stays as it is
+    file = tmp_path / "some.yaml"
+    file.write_text(to_yaml(data), encoding="utf-8")
+    assert load_config(file, ["training.steps=3"]) == config
+    save(config, file)  # as a run keeps it
+    assert load_config(file) == config
+
+
+def test_a_task_that_is_none_or_does_not_fit() -> None:
+    with pytest.raises(ConfigError, match="task is 'parser'; give one of graph-to-text, prediction, pretrained-text"):
+        load_config({**TEXT, "task": "parser"})
+    with pytest.raises(ConfigError, match=r"data\.folder"):
+        load_config({**TEXT, "task": "prediction"})
+    with pytest.raises(ConfigError, match="overrides change a file or plain data, and a GraphToTextConfig is given"):
+        train(load_config(TEXT), ["training.steps=3"])
 
 
 def test_files_decide_the_kind_of_a_folder_which_may_have_moved(tmp_path: Path) -> None:

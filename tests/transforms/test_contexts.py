@@ -15,7 +15,7 @@ WRONG = [
     ({"k": 0}, "contexts of 0 nodes with restart 0.15 cannot be taken; give 1 node or more"),
     ({"k": 2.5}, "contexts of 2.5 nodes"),
     ({"restart": np.nan}, "with restart nan cannot be taken; .* a probability between 0 and 1"),
-    ({"targets": [7]}, "target 7 is no node; the 3 nodes are 0..2"),
+    ({"targets": [7]}, "target 7 is not a node; the 3 nodes are 0..2"),
     ({"targets": 1}, "targets are a list of numbers of nodes; given is 1"),
     ({"targets": "ab"}, "targets are a list of numbers of nodes; given is 'ab'"),
 ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 import tempfile
 from collections import Counter
 from dataclasses import replace
@@ -19,7 +18,6 @@ from penman.models.amr import model
 
 import structpe
 from structpe import Structure
-from structpe.errors import MissingExtra
 from structpe.formats import Item, as_text, read, triples, write
 from structpe.formats.amr import graph
 from structpe.formats.writing import WriteError
@@ -199,12 +197,6 @@ def test_a_large_graph_takes_no_longer_than_its_size() -> None:
     star = np.stack([np.arange(1, size), np.zeros(size - 1, dtype=int)], axis=1)
     text = as_text(Structure(("x",) * size, star, root=0), "amr")
     assert graph(text).size == size
-
-
-def test_penman_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "penman.models.amr", None)
-    with pytest.raises(MissingExtra, match=r"pip install 'structpe\[amr\]'"):
-        as_text(structpe.path(["a"]), "amr")
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from functools import cache, partial
 
 import torch
-from samples import sample
+from peak import extra
+from samples import of_units
 from tables import MISSING, Row, Table, number
 from torch import Tensor, nn
 from turns import medians
@@ -16,15 +18,20 @@ from structpe.errors import StructPEError
 from structpe.nn.layer import Attention, Context, OwnAttention
 from structpe.positions import MODELS, Dims, PositionModel, Positions, Site, build
 from structpe.positions.batch import encode
-from structpe.tasks.config import fitted
+from structpe.structure import Structure
 
 __all__ = ["TABLE"]
 
 DIMS = Dims(width=64, heads=4, layers=1)
-SAMPLES = ("32 drawn trees", "32 grids of 4 by 6", "32 grids of 2 by 3 by 4")
-"""All of 24 units each. A model is measured on the first that it takes: those of images take grids only."""
+SIZES = ((64, 24), (8, 128), (1, 512))
+"""Structures of a batch, and units of each."""
+LONG, LARGE = 0.5, 400.0
+"""Seconds and MiB of a step above which the next size, whose pairs are some four times as many, is not measured."""
+ONCE = 2.0
+"""Seconds of a step that is measured once."""
 NONE, WITH = "none", "with"
 SITE = Site(layer=0, training=True)
+Step = Callable[[], None]
 
 
 class Around(nn.Module):
@@ -46,15 +53,14 @@ class Around(nn.Module):
         return self.attention(rows, context, SITE).view_as(x)
 
 
-def _step(config: str | list[str], graphs: str) -> Callable[[], None]:
+def _step(config: str | list[str], structures: Sequence[Structure]) -> Step:
     """Forward and backward; the encoding was done before, as it is in training.
 
     Raises:
         StructPEError: the model cannot be built, or does not take these graphs.
     """
     torch.manual_seed(0)
-    structures = sample(graphs)
-    position = build(fitted(config, DIMS, lambda: structures), DIMS)
+    position = build(config, DIMS, fit=structures)
     net = Around(position)
     positions = encode(structures, position.encodings).to(torch.device("cpu"), torch.float32)
     x = torch.randn(len(structures), structures[0].unit_count, DIMS.width, requires_grad=True)
@@ -64,40 +70,61 @@ def _step(config: str | list[str], graphs: str) -> Callable[[], None]:
         net.zero_grad()
         x.grad = None
 
-    step()
     return step
 
 
-def _steps(name: str) -> tuple[str, dict[str, Callable[[], None]]]:
-    """On which sample, and the steps without and with a position model.
+@cache
+def _without(size: tuple[int, int], graphs: str) -> Step:
+    """The step without a position model."""
+    return _step([], of_units(*size)[graphs])
+
+
+def _takes(name: str, size: tuple[int, int]) -> tuple[str, Step, float, float]:
+    """On which graphs of this size, the step, and what it takes the first time: seconds, MiB.
+
+    A model is measured on the first that it takes: those of images take grids only.
 
     Raises:
-        StructPEError: it takes none of the samples; why not the first.
+        StructPEError: it takes none; why not the first.
     """
     refused: list[StructPEError] = []
-    for graphs in SAMPLES:
+    for graphs, structures in of_units(*size).items():
         try:
-            return graphs, {NONE: _step([], graphs), WITH: _step(name, graphs)}
+            step, start = _step(name, structures), time.thread_time()
+            memory = extra(step)
         except StructPEError as error:
             refused.append(error)
+        else:
+            return graphs, step, time.thread_time() - start, memory
     raise refused[0]
 
 
 def _measure(name: str, rounds: int) -> Iterator[Sequence[str]]:
-    """One line: milliseconds, and how many times as long as without positions; or why it cannot."""
-    structure = MODELS[name].spec.structure
-    try:
-        graphs, steps = _steps(name)
-    except StructPEError as error:
-        yield [name, structure, str(error), MISSING, MISSING]
-    else:
-        took = medians(steps, rounds)
-        yield [name, structure, graphs, number(took[WITH] * 1e3), number(took[WITH] / took[NONE])]
+    """One line: milliseconds, and how many times as long as without positions; or why it cannot.
+
+    What takes long or much memory is not measured on the next size.
+    """
+    cells, on = [], ""
+    for size in SIZES:
+        try:
+            graphs, step, seconds, memory = _takes(name, size)
+        except StructPEError as error:
+            on += f"; {size[1]} units: {error}" if on else str(error)
+            break
+        on = on or graphs
+        took = medians({NONE: _without(size, graphs), WITH: step}, rounds) if seconds < ONCE else {WITH: seconds}
+        none = took.get(NONE) or medians({NONE: _without(size, graphs)}, rounds)[NONE]
+        cells += [number(took[WITH] * 1e3), number(took[WITH] / none)]
+        if seconds > LONG or memory > LARGE:
+            break
+    cells += [MISSING] * (2 * len(SIZES) - len(cells))
+    yield [name, MODELS[name].spec.structure, on, *cells]
 
 
 TABLE = Table(
+    "every-model",
     "Every position model in one attention",
-    ("model", "made for", "on", "forward and backward, ms", "/ none"),
-    [Row(name, "24 units", partial(_measure, name)) for name in MODELS],
-    rounds=9,
+    ("model", "made for", "on", *(cell for b, n in SIZES for cell in (f"{b} of {n}, ms", f"{b} of {n} / none"))),
+    [Row(name, "units of each size", partial(_measure, name)) for name in MODELS],
+    rounds=3,
 )

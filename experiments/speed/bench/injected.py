@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 import transformers
-from samples import sample
+from samples import of_units
 from tables import Row, Table, number
 from torch import Tensor
 from turns import Way, check, medians
@@ -18,13 +18,14 @@ from structpe.adapters.transformers import TokenPositions, inject
 
 __all__ = ["TABLE"]
 
-WIDTH, HEADS, LAYERS, VOCABULARY, ROWS, TOKENS = 256, 4, 4, 1000, 8, 64
-GRAPHS = "32 drawn trees"
-"""Of 24 units each; the other tokens of a text, such as those of a prompt, have no unit."""
+WIDTH, HEADS, LAYERS, VOCABULARY = 256, 4, 4, 1000
+SIZES = ((64, 24), (8, 128), (2, 512))
+"""Texts of a batch, and tokens of each: those of a tree."""
 POSITIONS: Mapping[str, Any] = {
     "with bias": {"name": "t5", "encoding": "undirected-distance"},
     "with vectors": {"name": "shaw", "encoding": "undirected-distance"},
 }
+DEFAULT, WITHOUT = "default", "structpe, without"
 _SIZES: dict[str, Any] = {
     "hidden_size": WIDTH,
     "num_hidden_layers": LAYERS,
@@ -48,21 +49,21 @@ MODELS: Mapping[str, Callable[[], Any]] = {
 }
 
 
-def _ways(name: str) -> dict[str, Callable[[], Tensor]]:
-    """The hidden vectors of one batch, by each attention."""
+def _ways(name: str, texts: int, tokens: int) -> dict[str, Callable[[], Tensor]]:
+    """The hidden vectors of one batch, by each attention; the model's own, in the mode that it comes with, first."""
     made: dict[str, Callable[[], Tensor]] = {}
-    for way in ("sdpa", "eager", "structpe, without", *POSITIONS):
+    for way in (DEFAULT, WITHOUT, *POSITIONS):
         torch.manual_seed(0)
         model = MODELS[name]().eval()  # without dropout, so that all compute the same
-        ids = torch.randint(VOCABULARY, (ROWS, TOKENS), generator=torch.Generator().manual_seed(0))
+        ids = torch.randint(VOCABULARY, (texts, tokens), generator=torch.Generator().manual_seed(0))
         batch: dict[str, Any] = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
-        if way in ("sdpa", "eager"):
-            model.set_attn_implementation(way)
+        if way == DEFAULT:
+            way = f"{DEFAULT}: {model.config._attn_implementation}"
         else:
             injected = inject(model, POSITIONS.get(way, POSITIONS["with bias"]))
-            structures = sample(GRAPHS)[:ROWS]
+            structures = of_units(texts, tokens)["trees"]
             units = [np.arange(each.unit_count) for each in structures]
-            positions = TokenPositions.of(structures, units, injected.position.encodings, length=TOKENS)
+            positions = TokenPositions.of(structures, units, injected.position.encodings, length=tokens)
             batch["structpe"] = positions if way in POSITIONS else None
         made[way] = partial(_hidden, model, batch)
     return made
@@ -82,13 +83,13 @@ def _forward(run: Callable[[], Tensor]) -> None:
         run()
 
 
-def _measure(name: str, rounds: int) -> Iterator[Sequence[str]]:
+def _measure(name: str, texts: int, tokens: int, rounds: int) -> Iterator[Sequence[str]]:
     """A line per attention: milliseconds, and how many times as long as the model's own, forward and a training step.
 
     Raises:
         Disagreement: one of them computes something else, where all position models start at zero.
     """
-    ways = _ways(name)
+    ways = _ways(name, texts, tokens)
     with torch.no_grad():
         check(
             f"{name}",
@@ -97,15 +98,21 @@ def _measure(name: str, rounds: int) -> Iterator[Sequence[str]]:
         )
     forward = medians({way: partial(_forward, run) for way, run in ways.items()}, rounds)
     step = medians({way: partial(_step, run) for way, run in ways.items()}, rounds)
+    default = next(iter(ways))
     for way in ways:
-        ratios = (took[way] / took["sdpa"] for took in (forward, step))
-        first, second = (number(ratio) for ratio in ratios)
-        yield [name, way, number(forward[way] * 1e3), first, number(step[way] * 1e3), second]
+        first, second = (number(took[way] / took[default]) for took in (forward, step))
+        of = f"{texts} of {tokens}"
+        yield [name, of, way, number(forward[way] * 1e3), first, number(step[way] * 1e3), second]
 
 
 TABLE = Table(
+    "hugging-face",
     "Position models in models of Hugging Face",
-    ("model", "attention", "forward, ms", "/ sdpa", "forward and backward, ms", "/ sdpa"),
-    [Row(name, f"{ROWS} texts of {TOKENS} tokens", partial(_measure, name)) for name in MODELS],
-    rounds=7,
+    ("model", "texts", "attention", "forward, ms", "/ default", "forward and backward, ms", "/ default"),
+    [
+        Row(name, f"{texts} texts of {tokens} tokens", partial(_measure, name, texts, tokens))
+        for name in MODELS
+        for texts, tokens in SIZES
+    ],
+    rounds=3,
 )

@@ -148,6 +148,6 @@ PATHS = (
             Peer("DGL", _dgl_labelled, _by_dgl, _lengths),
             Peer("numba", _dense, _by_graphormer, _lengths),
         ),
-        ("1,000 molecules", "200 parses", "600 AMR graphs", "200 drawn graphs"),
+        ("molecules", "parses", "AMR graphs, directed", "drawn graphs"),
     ),
 )

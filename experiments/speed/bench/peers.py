@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.metadata import version
 from importlib.util import find_spec
 from typing import Any
 
@@ -12,13 +11,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
+from timing import LIBRARIES
 from torch_geometric.data import Data
 
 from structpe.formats import import_dgl
 from structpe.structure import Structure
 
 __all__ = [
-    "LIBRARIES",
     "dgl_graph",
     "installed",
     "networkx_graph",
@@ -28,23 +27,10 @@ __all__ = [
     "scipy_matrix",
 ]
 
-LIBRARIES = {
-    "scipy": "scipy",
-    "networkx": "networkx",
-    "PyTorch": "torch",
-    "PyG": "torch_geometric",
-    "DGL": "dgl",
-    "spaCy": "spacy",
-    "rustworkx": "rustworkx",
-    "numba": "numba",
-    "transformers": "transformers",
-}
-"""What the tables call a library, and its module. Graphormer's recipe is written here, for numba."""
 
-
-def installed() -> dict[str, str]:
-    """The version of each library that is here."""
-    return {name: version(module) for name, module in LIBRARIES.items() if find_spec(module) is not None}
+def installed() -> list[str]:
+    """The libraries that are here."""
+    return [name for name, module in LIBRARIES.items() if find_spec(module) is not None]
 
 
 def scipy_matrix(structure: Structure) -> csr_array:

@@ -1,37 +1,43 @@
-"""Prints the tables: what they were made with, then row by row as they are measured."""
+"""Prints the tables: what they were made with, then row by row as they are measured; and keeps them."""
 
 from __future__ import annotations
 
-import datetime
-import os
-import platform
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import alone
 import attention
 import beside
 import injected
-import numpy as np
+import ready
 import structured
 import torch
-from peers import LIBRARIES, installed
 from tables import MISSING, Table, line
 from threadpoolctl import threadpool_limits
+from timing import made, write
 from turns import Disagreement
 
-import structpe
 from structpe.errors import StructPEError
 from structpe.registry import unknown
 
-__all__ = ["listed", "report"]
+__all__ = ["TABLES", "listed", "report"]
 
-TABLES = (beside.TABLE, alone.TABLE, attention.TABLE, structured.TABLE, injected.TABLE)
+TABLES = (beside.TABLE, alone.TABLE, attention.TABLE, structured.TABLE, injected.TABLE, ready.TABLE)
+FAULT = "FAULT: "
 
 
-def report(only: Sequence[str] | None, rounds: int | None) -> bool:
+def report(
+    only: Sequence[str] | None, rounds: int | None, keep: str | None = None, tables: Sequence[str] | None = None
+) -> bool:
     """Measure the rows of these names, or all. Whether all could be.
+
+    Args:
+        only: names of rows.
+        rounds: turns of each, if not those of the table.
+        keep: what follows the name of a table in that of the file that keeps it; None keeps none. A table in which a
+            row has a fault is not kept.
+        tables: their names; all by default.
 
     Raises:
         StructPEError: there is no row of that name.
@@ -42,10 +48,16 @@ def report(only: Sequence[str] | None, rounds: int | None) -> bool:
         if name not in known:
             raise StructPEError(unknown("encoding or position model", name, known))
     torch.set_num_threads(1)
+    sound = True
     with threadpool_limits(1):
-        print(head(), flush=True)
-        sound = [_print(table, only, rounds or table.rounds) for table in TABLES]
-    return all(sound)
+        print(made(), flush=True)
+        for table in [table for table in TABLES if tables is None or table.name in tables]:
+            lines = list(_printed(table, only, rounds or table.rounds))
+            faulty = any(FAULT in each for each in lines)
+            sound = sound and not faulty
+            if lines and keep is not None and not faulty:
+                write(table.name + keep, "\n".join(lines))
+    return sound
 
 
 def listed() -> str:
@@ -53,33 +65,24 @@ def listed() -> str:
     return "\n".join("\t".join([table.title, row.name, row.of]) for table in TABLES for row in table.rows)
 
 
-def head() -> str:
-    """With what the tables are made, and where."""
-    here = installed()
-    versions = {"structpe": structpe.__version__, "Python": platform.python_version()}
-    versions |= {"numpy": np.__version__, **here}
-    made = f"{datetime.date.today().isoformat()}, one thread of {os.cpu_count()} {platform.machine()} cores"
-    without = [name for name in LIBRARIES if name not in here]
-    lacking = f"; not installed: {', '.join(without)}" if without else ""
-    return f"{made}; {', '.join(f'{name} {number}' for name, number in versions.items())}{lacking}."
-
-
-def _print(table: Table, only: Sequence[str] | None, rounds: int) -> bool:
-    """A table, if it has such rows; whether no row had a fault."""
+def _printed(table: Table, only: Sequence[str] | None, rounds: int) -> Iterator[str]:
+    """The lines of a table, if it has such rows, as they are printed."""
     rows = [row for row in table.rows if only is None or row.name in only]
-    if rows:
-        print(table.head(), flush=True)
-    start, sound = time.monotonic(), True
+    if not rows:
+        return
+    print(f"\n## {table.title}\n\n{table.head()}", flush=True)
+    yield table.head()
+    start = time.monotonic()
     for done, row in enumerate(rows, start=1):
         try:
             for cells in row.measure(rounds):
                 print(line(cells), flush=True)
+                yield line(cells)
         except Disagreement:
             raise
         except Exception as error:  # a fault, ours or theirs: shown, so that other rows are still measured
-            sound = False
-            fault = f"FAULT: {type(error).__name__}: {' '.join(str(error).split())}"
+            fault = f"{FAULT}{type(error).__name__}: {' '.join(str(error).split())}"
             print(line([row.name, row.of, fault, *[MISSING] * (len(table.columns) - 3)]), flush=True)
+            yield fault
         spent = time.monotonic() - start
         print(f"{table.title}: {done} of {len(rows)}, {row.name}, {spent:.0f} s", file=sys.stderr, flush=True)
-    return sound

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import cycle, islice
@@ -14,10 +14,15 @@ from structpe.formats import stream
 from structpe.structure import Structure
 from structpe.transforms import grid
 
-__all__ = ["SAMPLES", "given", "sample"]
+__all__ = ["BATCH", "SAMPLES", "batches", "given", "of_units", "sample"]
 
 DATASETS = Path(__file__).parents[3] / "datasets"
-PARSES = "trees_sample/sample.conllu"
+BATCH = 64
+"""Structures of a batch."""
+MOST = 16
+"""Batches that are taken of a file of one's own."""
+GRIDS = {24: ((4, 6), (2, 3, 4)), 128: ((8, 16), (4, 4, 8)), 512: ((16, 32), (8, 8, 8))}
+"""Grids of two and of three dimensions with so many places."""
 
 
 GIVEN: dict[str, Path] = {}
@@ -29,11 +34,30 @@ def given(**files: Path | None) -> None:
     GIVEN.update({format: file for format, file in files.items() if file is not None})
 
 
-def _read(*files: str, format: str, count: int) -> list[Structure]:
-    """The first graphs of files, all again from the first until there are so many; bad items are left out."""
-    paths = [GIVEN[format]] if format in GIVEN else [DATASETS / file for file in files]
-    found = (item.structure for path in paths for item in stream(path, format, skip=lambda _: None))
-    return list(islice(cycle(list(islice(found, count))), count))
+def batches(structures: Sequence[Structure]) -> Iterator[Sequence[Structure]]:
+    """In the order in which they are."""
+    return (structures[first : first + BATCH] for first in range(0, len(structures), BATCH))
+
+
+def _read(file: str, format: str, least: int = 1) -> list[Structure]:
+    """A batch of the shipped file, all again from the first until it is full, or more of the user's own.
+
+    Bad items, and those of fewer nodes, are left out.
+    """
+    path, count = (GIVEN[format], MOST * BATCH) if format in GIVEN else (DATASETS / file, BATCH)
+    every = (item.structure for item in stream(path, format, skip=lambda _: None))
+    found = list(islice((each for each in every if each.size >= least), count))
+    return list(islice(cycle(found), -(-len(found) // BATCH) * BATCH))
+
+
+def _undirected(name: str) -> list[Structure]:
+    """The same graphs, their edges in both directions and once each, without labels."""
+    return [_once(structure) for structure in sample(name)]
+
+
+def _once(structure: Structure) -> Structure:
+    edges = np.unique(np.sort(structure.edges, axis=1), axis=0)
+    return Structure(structure.nodes, edges, directed=False, root=structure.root)
 
 
 def drawn(nodes: int, degree: float, generator: np.random.Generator) -> Structure:
@@ -54,42 +78,39 @@ def lattice(nodes: int, reach: int) -> Structure:
 
 def _drawn_of_all_sizes() -> list[Structure]:
     generator = np.random.default_rng(0)
-    return [drawn(int(generator.integers(20, 121)), 2.5, generator) for _ in range(200)]
+    return [drawn(int(generator.integers(20, 121)), 2.5, generator) for _ in range(BATCH)]
 
 
 SAMPLES: dict[str, Callable[[], Sequence[Structure]]] = {
-    "1,000 molecules": lambda: _read(
-        "diameters_sample/molecules.csv", "molecules_sample/molecules.csv", format="smiles", count=1000
-    ),
-    "1,000 larger molecules": lambda: _larger("1,000 molecules", 9),
-    "200 parses": lambda: _read(PARSES, format="conllu", count=200),
-    "1,000 trees of parses": lambda: [
-        replace(each, directed=False) for each in _read(PARSES, format="conllu", count=1000)
-    ],
-    "600 AMR graphs": lambda: _read("amr_sample/train.txt", format="amr", count=600),
-    "600 larger AMR graphs": lambda: _larger("600 AMR graphs", 9, 600),
-    "160 knowledge graphs": lambda: _read("kg_sample/train.xml", format="webnlg", count=160),
-    "200 drawn graphs": _drawn_of_all_sizes,
-    "32 drawn trees": lambda: binary_trees(32, 24),
-    "32 grids of 4 by 6": lambda: [grid((4, 6))] * 32,
-    "32 grids of 2 by 3 by 4": lambda: [grid((2, 3, 4))] * 32,
+    "molecules": lambda: _read("drugs_sample/molecules.csv", "smiles"),
+    "larger molecules": lambda: _read("drugs_sample/molecules.csv", "smiles", 10),
+    "parses": lambda: _read("trees_sample/sample.conllu", "conllu"),
+    "trees of parses": lambda: [replace(each, directed=False) for each in sample("parses")],
+    "AMR graphs, directed": lambda: _read("long_amr_sample/graphs.txt", "amr"),
+    "AMR graphs": lambda: _undirected("AMR graphs, directed"),
+    "larger AMR graphs": lambda: [_once(each) for each in _read("long_amr_sample/graphs.txt", "amr", 10)],
+    "knowledge graphs": lambda: _read("kg_sample/train.xml", "webnlg"),
+    "drawn graphs": _drawn_of_all_sizes,
+    "drawn trees": lambda: binary_trees(BATCH, 24),
     "one long ring": lambda: [lattice(2000, 5)],
     "one drawn graph": lambda: [drawn(2000, 10.0, np.random.default_rng(0))],
 }
 """Each sample by the name that the tables give it; made when it is asked for. The drawn graphs have 20 to 120 nodes of
-mean degree 2.5, and 2,000 of mean degree 10. In the ring of
-2,000 nodes, each is joined with the five next ones. The larger molecules and AMR graphs have ten nodes or more."""
-
-
-def _larger(name: str, least: int, count: int = 1000) -> list[Structure]:
-    kept = [structure for structure in sample(name) if structure.size > least]
-    return list(islice(cycle(kept), count))
+mean degree 2.5, and 2,000 of mean degree 10. In the ring of 2,000 nodes, each is joined with the five next ones. Larger
+ones have ten nodes or more."""
 
 
 @cache
 def sample(name: str) -> Sequence[Structure]:
     """The graphs of one name."""
     return SAMPLES[name]()
+
+
+@cache
+def of_units(count: int, units: int) -> Mapping[str, Sequence[Structure]]:
+    """Batches for position models: structures of so many units, which have all that models read; and grids."""
+    grids = {f"grids of {' by '.join(map(str, shape))}": [grid(shape)] * count for shape in GRIDS[units]}
+    return {"trees": binary_trees(count, units), **grids}
 
 
 def binary_trees(count: int, nodes: int) -> list[Structure]:

@@ -6,15 +6,14 @@ takes beyond what was there. Ways of a row compute the same, which is checked fi
 
 from __future__ import annotations
 
-import ctypes
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
-from pathlib import Path
 
 import torch
+from peak import extra
 from tables import MISSING, Row, Table, number
 from torch import Tensor, nn
 from torch.nn import functional
@@ -33,7 +32,7 @@ from structpe.terms import Lookup, Terms, Toeplitz
 __all__ = ["TABLE"]
 
 HEADS, WIDTH, ROWS = 8, 64, 32
-SIZES = ((64, 32), (32, 128), (8, 512), (1, 2048))
+SIZES = ((64, 24), (64, 128), (8, 512), (1, 2048))
 LONG = (4096, 8192)
 NONE = "none: fused kernel"
 
@@ -115,25 +114,33 @@ def layer(b: int, n: int) -> Ways:
 
     trained = [x, *own.parameters(), *position.parameters()]
     ways = {NONE: floor, "structpe": ours}
-    for name, make in (("Hugging Face T5Attention", _hugging_face), ("DGL BiasedMHA, Embedding", _dgl)):
+    for make in (_hugging_face, _dgl):
         if peer := make(x, dims):
-            ways[name] = peer[0]
-            trained += peer[1]
+            name, ways[name], its = peer
+            trained += its
     return Ways(ways, trained)
 
 
-def _hugging_face(x: Tensor, dims: Dims) -> tuple[Callable[[], Tensor], list[Tensor]] | None:
+Layer = tuple[str, Callable[[], Tensor], list[Tensor]]
+"""What a layer of another library is called, what it computes and its weights."""
+
+
+def _hugging_face(x: Tensor, dims: Dims) -> Layer | None:
+    """The first layer of a model, whose attention is in the mode that users get, which a layer alone does not have."""
     if not find_spec("transformers"):
         return None
-    from transformers import T5Config
-    from transformers.models.t5.modeling_t5 import T5Attention
+    from transformers import T5Config, T5EncoderModel
 
-    config = T5Config(d_model=dims.width, d_kv=WIDTH, num_heads=HEADS, dropout_rate=0.0)
-    net = T5Attention(config, has_relative_attention_bias=True)
-    return lambda: net(x)[0], list(net.parameters())
+    config = T5Config(
+        d_model=dims.width, d_kv=WIDTH, d_ff=1, num_heads=HEADS, num_layers=1, dropout_rate=0.0, vocab_size=2
+    )
+    model = T5EncoderModel(config)
+    net = model.encoder.block[0].layer[0].SelfAttention
+    name = f"Hugging Face T5Attention, {model.config._attn_implementation}"
+    return name, lambda: net(x)[0], list(net.parameters())
 
 
-def _dgl(x: Tensor, dims: Dims) -> tuple[Callable[[], Tensor], list[Tensor]] | None:
+def _dgl(x: Tensor, dims: Dims) -> Layer | None:
     if not find_spec("dgl"):
         return None
     import_dgl()
@@ -143,7 +150,7 @@ def _dgl(x: Tensor, dims: Dims) -> tuple[Callable[[], Tensor], list[Tensor]] | N
     n = x.shape[1]
     offsets = (torch.arange(n)[None] - torch.arange(n)[:, None]).clamp(-ROWS // 2, ROWS // 2 - 1) + ROWS // 2
     index = offsets.expand(len(x), -1, -1)
-    return lambda: net(x, functional.embedding(index, table)), [*net.parameters(), table]
+    return "DGL BiasedMHA, Embedding", lambda: net(x, functional.embedding(index, table)), [*net.parameters(), table]
 
 
 def _with_floor(
@@ -173,7 +180,7 @@ def _measure(name: str, make: Callable[[int, int], Ways], b: int, n: int, rounds
     for way, run in ways.run.items():
         ratios = (number(found[way] / found[NONE]) for found in (inference, training))
         times = (number(found[way] * 1e3) for found in (inference, training))
-        yield [name, f"{b} of {n}", way, *times, *ratios, extra(partial(step, run))]
+        yield [name, f"{b} of {n}", way, *times, *ratios, number(extra(partial(step, run)))]
 
 
 def _long(n: int, rounds: int) -> Iterator[Sequence[str]]:
@@ -187,17 +194,8 @@ def _long(n: int, rounds: int) -> Iterator[Sequence[str]]:
         run()
     took = medians(runs, rounds)
     for way, run in runs.items():
-        memory = extra(run)
-        yield [
-            "attention-t5",
-            f"1 of {n}",
-            way,
-            number(took[way] * 1e3),
-            MISSING,
-            number(took[way] / took[NONE]),
-            MISSING,
-            memory,
-        ]
+        forward, ratio = number(took[way] * 1e3), number(took[way] / took[NONE])
+        yield ["attention-t5", f"1 of {n}", way, forward, MISSING, ratio, MISSING, number(extra(run))]
 
 
 def ragged(b: int, n: int) -> Ways:
@@ -231,24 +229,6 @@ def _check(name: str, ways: Ways) -> None:
                 raise Disagreement(f"{name}: {way} differs by {(mine - theirs).abs().max():.2g}; nothing is timed")
 
 
-def extra(run: Callable[[], object]) -> str:
-    """MiB that a run takes at the most beyond what was there before; Linux only."""
-    peak = Path("/proc/self/clear_refs")
-    if not peak.exists():
-        return MISSING
-    ctypes.CDLL(None).malloc_trim(0)
-    peak.write_text("5", encoding="ascii")
-    before = _status("VmRSS")
-    run()
-    return number((_status("VmHWM") - before) / 1024)
-
-
-def _status(name: str) -> int:
-    """KiB, as the kernel counts them."""
-    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
-    return next(int(each.split()[1]) for each in lines if each.startswith(name))
-
-
 def _rows() -> Iterator[Row]:
     for name, make in (("attention-bias", bias), ("attention-shaw", shaw), ("attention-layer", layer)):
         for b, n in SIZES:
@@ -260,8 +240,9 @@ def _rows() -> Iterator[Row]:
 
 
 TABLE = Table(
+    "kernels",
     "Attention with trainable structure",
     ("terms", "units", "way", "forward, ms", "training, ms", "forward / none", "training / none", "extra memory, MiB"),
     list(_rows()),
-    rounds=5,
+    rounds=3,
 )

@@ -31,20 +31,23 @@ class Table:
     """A table of Markdown.
 
     Args:
+        name: of the file that keeps it.
         title: its heading.
         columns: what stands over the cells.
         rows: what can be measured.
         rounds: how often each is, unless one says otherwise.
     """
 
+    name: str
     title: str
     columns: Sequence[str]
     rows: Sequence[Row]
     rounds: int
 
     def head(self) -> str:
-        """The lines above the rows."""
-        return f"\n## {self.title}\n\n{line(self.columns)}\n{'|---' * len(self.columns)}|"
+        """The lines above the rows; columns of numbers, which name their unit or divide, are on the right."""
+        sides = "".join("|--:" if ", " in each or "/" in each else "|---" for each in self.columns)
+        return f"{line(self.columns)}\n{sides}|"
 
 
 def line(cells: Sequence[str]) -> str:

@@ -49,8 +49,9 @@ def _doc(structure: Structure) -> Any:
     return Doc(Vocab(), words=list(structure.nodes), heads=heads, deps=["dep"] * structure.size)
 
 
-def _distances(tree: Any) -> Any:
-    return rustworkx().distance_matrix(tree)
+def _distances(tree: Any) -> NDArray[np.float64]:
+    lengths: NDArray[np.float64] = rustworkx().distance_matrix(tree)
+    return lengths
 
 
 TREES = (
@@ -63,7 +64,7 @@ TREES = (
                 "spaCy", _doc, lambda doc: doc.get_lca_matrix(), lambda s, lowest: _up_and_down(s, np.asarray(lowest))
             ),
         ),
-        ("200 parses",),
+        ("parses",),
     ),
     Quantity(
         LowestCommonAncestor(),
@@ -74,11 +75,11 @@ TREES = (
                 rustworkx_graph,
                 _distances,
                 lambda _, lengths: np.asarray(lengths),
-                lambda structure: _distances(rustworkx_graph(structure)).astype(np.int16),
+                lambda structure: _distances(rustworkx_graph(structure)),
                 named="rustworkx, distances only; ours: with spr-relative and depth",
             ),
         ),
-        ("1,000 trees of parses",),
+        ("trees of parses",),
         beside=(SPRRelative(), Depth()),
     ),
 )

@@ -1,4 +1,4 @@
-"""Ways of computing the same thing: first compared, then timed in turns, by the time of the processor."""
+"""Ways of computing the same thing: first compared, then timed in turns, by the CPU time of this thread."""
 
 from __future__ import annotations
 
@@ -15,19 +15,22 @@ from numpy.typing import NDArray
 __all__ = ["Disagreement", "Way", "check", "medians"]
 
 
-TURN = 0.02
+TURN = 0.01
 """Seconds of CPU time that a turn takes at the least."""
 
-LARGE = 30 << 20
-"""Bytes. Once a block of this size is freed, glibc keeps freed memory, as in any training. Before, it returns blocks of
-0.1 MB or more to the system, so that a ratio shows who needs a new page and not who computes more."""
+LONGEST = 1.5
+"""Seconds of CPU time after which no round begins; what takes seconds is known well enough after one."""
 
-LONGEST = 10.0
-"""Seconds of CPU time that the rounds of one row may take; what takes seconds is known well enough after two."""
+ELSEWHERE = 0.2
+"""The share of the process's CPU time that other threads may take: more would be work that is not timed."""
 
 
 class Disagreement(Exception):
     """Two ways have computed different things, so that their times say nothing of one another."""
+
+
+class Elsewhere(Exception):
+    """Other threads of the process have worked, whose time is not measured."""
 
 
 @dataclass(frozen=True)
@@ -79,22 +82,31 @@ def _difference(mine: NDArray[Any], theirs: NDArray[Any], close: float) -> str:
 def medians(runs: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, float]:
     """Seconds of CPU time of each: the medians of rounds in which they take turns.
 
-    Turns, because a busy machine then slows all alike; time of the processor, because other programs do not count in
-    it; no garbage collection, because whose turn it would fall into is chance. What is quick runs several times in its
-    turn, as the first time finds memory and caches as another has left them. After :data:`LONGEST` no round begins.
+    Turns, because a busy machine then slows all alike; time of this thread, because other programs do not count in it;
+    no garbage collection, because whose turn it would fall into is chance; memory as the allocator gives it. What is
+    quick runs several times in its turn, as the first time finds caches as another has left them. After
+    :data:`LONGEST` no round begins.
+
+    Raises:
+        Elsewhere: other threads of the process have worked.
     """
     times: dict[str, list[float]] = {name: [] for name in runs}
-    np.empty(LARGE, dtype=np.uint8)
-    begun = time.process_time()
+    begun, of_all = time.thread_time(), time.process_time()
     gc.disable()
     try:
         for _ in range(rounds):
             for name, run in runs.items():
                 times[name] += _turn(run)
-            if time.process_time() - begun > LONGEST:
+            if time.thread_time() - begun > LONGEST:
                 break
     finally:
         gc.enable()
+    mine, of_all = time.thread_time() - begun, time.process_time() - of_all
+    if mine < (1 - ELSEWHERE) * of_all:
+        ways = ", ".join(runs)
+        raise Elsewhere(
+            f"of {of_all:.2f} s for {ways}, {of_all - mine:.2f} s were in other threads; give it one thread"
+        )
     return {name: statistics.median(each) for name, each in times.items()}
 
 
@@ -102,7 +114,7 @@ def _turn(run: Callable[[], object]) -> list[float]:
     """Seconds of each of as many runs as fill a turn, one at least."""
     found: list[float] = []
     while sum(found) < TURN:
-        start = time.process_time()
+        start = time.thread_time()
         run()
-        found.append(time.process_time() - start)
+        found.append(time.thread_time() - start)
     return found

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from structpe.adapters.texts import TextsConfig
@@ -28,7 +26,6 @@ __all__ = [
     "PretrainedTraining",
     "TextConfig",
     "TextTraining",
-    "load_config",
 ]
 
 METRICS = ("loss", "bleu", "chrf")
@@ -86,6 +83,7 @@ class TextConfig(ABC):
             ``training.validation.metric`` is ``bleu`` or ``chrf``; 0 for all. The loss is always that of all items.
         out: folder of the run.
         name: name of the run in tables.
+        imports: modules or Python files of one's own; see :func:`~structpe.registry.import_code`.
     """
 
     data: DataConfig
@@ -96,6 +94,7 @@ class TextConfig(ABC):
     dev_texts: int = 500
     out: str = "runs/graph-to-text"
     name: str = ""
+    imports: list[str] = field(default_factory=list)
 
     inert: ClassVar[tuple[Inert, ...]] = (
         Inert(
@@ -134,6 +133,7 @@ class GraphToTextConfig(TextConfig):
     """The configuration of a run of graph to text.
 
     Args:
+        task: the kind of the run, always ``graph-to-text``.
         prepare: how items become examples.
         model: sizes and options of the encoder-decoder.
         encoder_position: position model of the encoder: a name, a mapping with ``name`` and options, or a list of
@@ -143,6 +143,7 @@ class GraphToTextConfig(TextConfig):
             starts; null to start from new ones.
     """
 
+    task: Literal["graph-to-text"] = field(default="graph-to-text", kw_only=True)
     prepare: PrepareConfig = field(default_factory=PrepareConfig)
     model: TransformerConfig = field(default_factory=TransformerConfig)
     encoder_position: Any = "graformer"
@@ -218,11 +219,13 @@ class PretrainedTextConfig(TextConfig):
     """The configuration of a run of graph to text with a pretrained model.
 
     Args:
+        task: the kind of the run, always ``pretrained-text``.
         prepare: how items become examples.
         model: the checkpoint.
         inject: position models for its attention; an empty list for none.
     """
 
+    task: Literal["pretrained-text"] = field(default="pretrained-text", kw_only=True)
     prepare: TextsConfig = field(default_factory=TextsConfig)
     model: PretrainedConfig = field(kw_only=True)
     inject: list[InjectConfig] = field(default_factory=list)
@@ -234,23 +237,3 @@ class PretrainedTextConfig(TextConfig):
             raise ConfigError("model.freeze is true and inject is empty, and nothing would be trained; change one")
         if not self.inject:
             refuse_inert(self.model, "model.", [Inert(("position_rate",), "inject is empty")])
-
-
-def load_config(path: str | Path | None, overrides: Sequence[str] = ()) -> TextConfig:
-    """Read a configuration from a YAML file, with overrides such as ``training.steps=100``.
-
-    Paths in it are relative to the working directory.
-
-    Returns:
-        A :class:`PretrainedTextConfig` if there is a key ``model.pretrained``, and otherwise a
-        :class:`GraphToTextConfig`.
-
-    Raises:
-        ConfigError: the file is missing or not YAML, a key is unknown or missing, or a value has the wrong type.
-    """
-    return configurations.load_kind(_kind, path, overrides)
-
-
-def _kind(data: Mapping[str, Any]) -> type[TextConfig]:
-    model = data.get("model")
-    return PretrainedTextConfig if isinstance(model, Mapping) and "pretrained" in model else GraphToTextConfig

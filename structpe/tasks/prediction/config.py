@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Literal
 
 from structpe.errors import ConfigError
@@ -20,7 +18,6 @@ __all__ = [
     "PredictionTraining",
     "PredictionValidation",
     "SamplingConfig",
-    "load_config",
 ]
 
 
@@ -127,6 +124,7 @@ class PredictionConfig:
     """The configuration of a training on a benchmark.
 
     Args:
+        task: the kind of the run, always ``prediction``.
         data: the benchmark.
         split: number of the official split, from 0; null for the seed, modulo the number of splits.
         model: sizes and options of the model.
@@ -136,8 +134,10 @@ class PredictionConfig:
         training: how the model is trained.
         out: folder of the run.
         name: name of the run in tables.
+        imports: modules or Python files of one's own; see :func:`~structpe.registry.import_code`.
     """
 
+    task: Literal["prediction"] = field(default="prediction", kw_only=True)
     data: BenchmarkConfig
     split: int | None = None
     model: GraphModelConfig = field(default_factory=GraphModelConfig)
@@ -146,15 +146,7 @@ class PredictionConfig:
     training: PredictionTraining = field(default_factory=PredictionTraining)
     out: str = "runs/prediction"
     name: str = ""
+    imports: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         configurations.check_folder("out", self.out)
-
-
-def load_config(path: str | Path | None, overrides: Sequence[str] = ()) -> PredictionConfig:
-    """Read a configuration from a YAML file, with overrides such as ``training.steps=100``.
-
-    Raises:
-        ConfigError: the file is missing or not YAML, a key is unknown or missing, or a value has the wrong type.
-    """
-    return configurations.load(PredictionConfig, path, overrides)

@@ -79,6 +79,7 @@ class StudyConfig:
         published: published numbers for the table.
         root: folder that contains the folders of ``data``.
         out: folder of the study.
+        imports: modules or Python files of one's own; see :func:`~structpe.registry.import_code`.
     """
 
     data: dict[str, dict[str, Any]]
@@ -91,6 +92,7 @@ class StudyConfig:
     published: list[Published] = field(default_factory=list)
     root: str = "."
     out: str = "runs/study"
+    imports: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         configurations.check_folder("out", self.out)
@@ -179,6 +181,7 @@ class StudyConfig:
             "position": self.positions[key.position],
             "out": str(self.folder(key)),
             "name": str(key),
+            "imports": self.imports,
             **parts,
             "training": {**parts["training"], "seed": key.seed},
         }
@@ -196,7 +199,7 @@ def load_study(path: str | Path, overrides: Sequence[str] = ()) -> StudyConfig:
     Raises:
         ConfigError: the file is missing or not YAML, a key is unknown or missing, or a value has the wrong type.
     """
-    return configurations.load(StudyConfig, path, overrides)
+    return configurations.load(StudyConfig, path, overrides, configurations.import_all)
 
 
 def by_row(keys: Sequence[Key]) -> dict[tuple[str, str, str], list[Key]]:

@@ -20,7 +20,7 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import reduce
@@ -124,6 +124,7 @@ class Run(Registered, ABC, Generic[C, D, L, R]):
     free: ClassVar[tuple[str, ...]] = (
         *(f"training.hardware.{name}" for name in ("accelerator", "workers", "jobs")),
         "training.logs.loggers",
+        "imports",
     )
     extra: ClassVar[str]
     keeps_checkpoints: ClassVar[bool] = False
@@ -142,6 +143,11 @@ class Run(Registered, ABC, Generic[C, D, L, R]):
         folders.check_sums(folder, cls._constant_files())
         with recorded():
             return cls(configurations.load(cls.config_class, folder / "config.yaml"), folder)
+
+    @classmethod
+    def means(cls, data: Mapping[str, Any]) -> bool:
+        """Whether plain data that names no task is a configuration of this kind."""
+        return False
 
     # --- defined by each kind of run ---
 
@@ -448,11 +454,52 @@ def load(folder: str | Path, device: torch.device | str | None = None) -> Any:
     return load_run(folder).ready(folders.device_named(device))
 
 
-def train(config: Any, fresh: bool = False) -> Any:
-    """Train the run of a configuration of any kind; see :meth:`Run.train`.
+def load_config(source: str | Path | Mapping[str, Any] | None, overrides: Sequence[str] = ()) -> Any:
+    """The configuration of a training of any kind.
+
+    Its key ``task`` names the kind: ``graph-to-text``, ``prediction`` or ``pretrained-text``. Without it, a model with
+    the key ``pretrained`` is a pretrained one, data with a ``name`` are a benchmark for prediction, and everything else
+    is graph to text.
+
+    Args:
+        source: a YAML file, or its content as plain data; None for the defaults. Paths in it are relative to the
+            working directory.
+        overrides: such as ``training.steps=100``; the value is YAML.
+
+    Raises:
+        ConfigError: the file is missing or not YAML, there is no such task, code cannot be imported, a key is unknown
+            or missing, or a value has the wrong type.
+    """
+    return configurations.load_kind(_config_class, source, overrides, configurations.import_all)
+
+
+def _config_class(data: Mapping[str, Any]) -> type[Any]:
+    task = data.get("task") or next((name for name, kind in RUNS.items() if kind.means(data)), "graph-to-text")
+    if not isinstance(task, str) or task not in RUNS:
+        raise ConfigError(f"task is {task!r}; give one of {', '.join(RUNS)}")
+    return RUNS[task].config_class
+
+
+def train(config: Any, overrides: Sequence[str] = (), *, fresh: bool = False) -> Any:
+    """Train a model of any kind; see :meth:`Run.train`.
+
+    Args:
+        config: a configuration, or what :func:`load_config` reads one from: a YAML file or plain data.
+        overrides: changes of a file or of plain data, such as ``training.steps=100``.
+        fresh: remove an earlier run in the same folder first.
 
     Returns:
         The result: a :class:`~structpe.tasks.training.result.Result` for graph to text, or an
         :class:`~structpe.tasks.prediction.report.Outcome` for prediction.
+
+    Raises:
+        ConfigError: as of :func:`load_config`, or as of :meth:`Run.train`; overrides of a configuration object.
     """
+    if isinstance(config, (str, Path, Mapping)):
+        config = load_config(config, overrides)
+    elif overrides:
+        raise ConfigError(
+            f"overrides change a file or plain data, and a {type(config).__name__} is given; change it with "
+            f"dataclasses.replace, or give its file"
+        )
     return run_of(config).train(fresh)

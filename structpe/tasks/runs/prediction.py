@@ -11,7 +11,7 @@ signature.json         inputs and outputs of the model, which is used without it
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -28,10 +28,10 @@ from structpe.nn.graph_model import GraphModel
 from structpe.objectives import LEVELS
 from structpe.plain import read_json
 from structpe.plain.options import recorded
-from structpe.positions.build import build
+from structpe.positions.build import build, fitted
 from structpe.system.files import atomic_text
 from structpe.system.printing import say
-from structpe.tasks.config import Reads, fitted
+from structpe.tasks.config import Reads
 from structpe.tasks.prediction.config import PredictionConfig
 from structpe.tasks.prediction.predictor import Predictor, Signature
 from structpe.tasks.prediction.report import Outcome
@@ -77,6 +77,10 @@ class PredictionRun(Run[PredictionConfig, BenchmarkSplit, LearnedPrediction, Out
     def __init__(self, config: PredictionConfig, folder: Path | None = None, encodings: Path | None = None) -> None:
         super().__init__(config, folder)
         self.encodings = encodings or self.folder.parent / "encodings"
+
+    @classmethod
+    def means(cls, data: Mapping[str, Any]) -> bool:
+        return isinstance(benchmark := data.get("data"), Mapping) and "name" in benchmark
 
     def check(self) -> None:
         """Check benchmark, model, position and devices.

@@ -36,10 +36,10 @@ from structpe.errors import ConfigError, StoreError, located, undamaged
 from structpe.formats import Item
 from structpe.nn.seq2seq import EncoderDecoder
 from structpe.plain.options import recorded
-from structpe.positions.build import build
+from structpe.positions.build import build, fitted
 from structpe.system.files import atomic_text, atomic_write
 from structpe.system.printing import say
-from structpe.tasks.config import Reads, differences, fitted
+from structpe.tasks.config import Reads, differences
 from structpe.tasks.graph_to_text.config import GraphToTextConfig, PretrainedTextConfig, TextConfig
 from structpe.tasks.graph_to_text.generator import (
     Generator,
@@ -323,6 +323,10 @@ class PretrainedTextRun(TextRun[PretrainedTextConfig, LearnedPretrained], name="
 
     config_class = PretrainedTextConfig
     learned_files = (DESCRIBED, SUBWORDS)
+
+    @classmethod
+    def means(cls, data: Mapping[str, Any]) -> bool:
+        return isinstance(model := data.get("model"), Mapping) and "pretrained" in model
 
     def check(self) -> None:
         """Build the model without memory for its weights, to find errors before data are read.

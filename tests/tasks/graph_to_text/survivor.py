@@ -18,8 +18,7 @@ import torch
 
 from structpe.data.batch import Batch
 from structpe.data.prepare import Preparer, StructureWithText
-from structpe.tasks.graph_to_text.config import load_config
-from structpe.tasks.runs import train
+from structpe.tasks.runs import load_config, train
 from structpe.tasks.training import checkpoint
 from structpe.tasks.training.lightning_module import Checkpoints
 from tests.tasks.graph_to_text.trial import is_trial

@@ -89,8 +89,8 @@ def test_a_graph_is_predicted_alike_alone_and_among_others(tmp_path: Path) -> No
     found = predictor.predict(graphs)
     assert found.graph.tolist() == list(range(40))
     assert found.node is None
-    alone = [predictor.predict(graph).scores[0] for graph in graphs]
-    np.testing.assert_allclose(found.scores, alone, rtol=1e-4, atol=1e-6)
+    alone = [predictor.predict(graph).scores[0] for graph in graphs[::4]]
+    np.testing.assert_allclose(found.scores[::4], alone, rtol=1e-4, atol=1e-6)
     for k, name in enumerate(("chlorine", "bromine")):
         np.testing.assert_allclose(found.columns[name], 1 / (1 + np.exp(-found.scores[:, k])), rtol=1e-5)
 
