@@ -130,7 +130,7 @@ class AddEncoding(Transform):
 
     A pair without a path, elsewhere UNREACHABLE, has one more than the largest possible distance: max_distance + 1, or
     without max_distance the number of nodes; real numbers are infinite. ``many`` encodes a list at once, which is
-    faster.
+    faster. The result is a copy of the graph that shares its tensors, as those of PyG's transforms.
 
     If a transform renumbers or removes nodes, PyG keeps their values, which are those of the encoded graph. It does not
     do so for pairs: add encodings of pairs after all transforms that change nodes or edges, as the last of a
