@@ -47,7 +47,7 @@ SPEED = (
     "batches-corpora",
     "memory",
     "every-encoding",
-    "models",
+    "every-model",
     "kernels",
 )
 SPEED += ("hugging-face", "diet", "linear", "dropout", "compiled", "decoding")

@@ -125,7 +125,7 @@ Peer.forward = forward
     [
         ("depth", LATER, "depth of parses: networkx and structpe differ on graph 0, by 1 at the most"),
         pytest.param(
-            *("laplacian", TURNED, "laplacian of larger molecules: PyG and structpe differ on graph 0, by "),
+            *("laplacian", TURNED, "larger molecules: PyG, is_undirected=True and structpe differ on graph 0, by "),
             marks=pytest.mark.slow,
         ),
     ],

@@ -2,7 +2,7 @@
 
     python experiments/speed/models.py                        # some fifteen minutes; prints Markdown
     python experiments/speed/models.py --only grit t5         # these models
-    python experiments/speed/models.py --write                # also writes results/models.md
+    python experiments/speed/models.py --write                # and keep it
 
 A training step, forward and backward, of one attention with its projections, width 64, 4 heads; the encoding was done
 before. *none* has no position model, and takes turns with it. *Products* are those of the step itself, recorded and
@@ -16,22 +16,19 @@ it is: nothing large was freed before. Models that take no drawn trees get grids
 from __future__ import annotations
 
 import argparse
-import datetime
 import gc
 import multiprocessing
-import os
-import platform
 import statistics
 import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from timing import clock
+from timing import clock, shown
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -39,14 +36,12 @@ sys.path.insert(0, str(Path(__file__).parent / "bench"))
 from attention import DIMS, Around
 from samples import binary_trees
 
-import structpe
 from structpe.errors import StructPEError
 from structpe.positions import MODELS, build, by_rows
 from structpe.positions.batch import encode
 from structpe.structure import Structure
 from structpe.transforms import grid
 
-HERE = Path(__file__).parent
 SMALL, LARGE = (4, 128), (1, 512)
 """How many structures of how many units."""
 GRIDS = {128: ((8, 16), (4, 4, 8)), 512: ((16, 32), (8, 8, 8))}
@@ -190,32 +185,24 @@ def row(name: str, found: Found) -> str:
     return f"| {name} | {' | '.join(times)} | {f'{found.larger / found.step:.1f}' if found.larger else ''} |"
 
 
-def made_with() -> str:
-    """Date, processor and versions."""
-    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines() if Path("/proc/cpuinfo").exists() else []
-    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    of = models[0] if models else platform.processor() or platform.machine()
-    return (
-        f"Made on {datetime.date.today().isoformat()} by `python experiments/speed/models.py --write`: one thread of "
-        f"{os.cpu_count()} cores, {of}; structpe {structpe.__version__}, Python {platform.python_version()}, PyTorch "
-        f"{torch.__version__}."
-    )
+def table(names: Sequence[str], rounds: int, growth: bool) -> Iterator[str]:
+    """Its lines."""
+    yield "| model | ms | / none | products / none | four times the pairs |\n|---|--:|--:|--:|--:|"
+    for name in names:
+        with multiprocessing.get_context("fork").Pool(1) as one:
+            yield row(name, one.apply(measured, (name, rounds, growth)))
 
 
 def main() -> None:
-    """Print the table, and write it."""
+    """Print the table, and keep it if asked."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", metavar="NAME", default=list(MODELS))
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--no-growth", action="store_true", help="not four times the pairs")
-    parser.add_argument("--write", action="store_true")
+    parser.add_argument("--write", action="store_true", help="keep the table, of which docs/speed.md has the products")
     given = parser.parse_args()
-    lines = ["| model | ms | / none | products / none | four times the pairs |", "|---|--:|--:|--:|--:|"]
-    print(made_with(), *lines, sep="\n", flush=True)
-    for name in given.only:
-        with multiprocessing.get_context("fork").Pool(1) as one:
-            lines.append(row(name, one.apply(measured, (name, given.rounds, not given.no_growth))))
-        print(lines[-1], flush=True)
+    torch.set_num_threads(1)
+    shown("models", table(given.only, given.rounds, not given.no_growth), given.write)
 
 
 if __name__ == "__main__":

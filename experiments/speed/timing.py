@@ -32,6 +32,13 @@ RESULTS = Path(__file__).parent / "results"
 ROOT = Path(__file__).parents[2]
 LOAD = os.getloadavg()[0] if hasattr(os, "getloadavg") else float("nan")
 """How many processes ran when this one began."""
+COMMIT = (
+    subprocess.run(
+        ["git", "-C", str(ROOT), "rev-parse", "--short=8", "HEAD"], capture_output=True, text=True, check=False
+    ).stdout.strip()
+    or "unknown"
+)
+"""Of the code that this process has imported."""
 LIBRARIES = {
     "numpy": "numpy",
     "scipy": "scipy",
@@ -66,14 +73,12 @@ def made(seed: int = 0) -> str:
     """The command (of paths the names), the day, the processor, and the versions of what this process imported."""
     words = [Path(word).name for word in sys.argv[1:]]
     command = " ".join([f"python experiments/speed/{Path(sys.argv[0]).name}", *words])
-    commit = ["git", "-C", str(ROOT), "rev-parse", "--short=8", "HEAD"]
-    found = subprocess.run(commit, capture_output=True, text=True, check=False).stdout.strip() or "unknown"
     threads = {1: "one thread"}.get(torch.get_num_threads(), f"{torch.get_num_threads()} threads")
     used = {called: module for called, module in LIBRARIES.items() if module in sys.modules}
     versions = ", ".join(f"{called} {version(module)}" for called, module in used.items())
     where = f"{threads} of {os.cpu_count()} cores of {processor()}, load {LOAD:.1f} at the beginning"
     versions = f"Python {platform.python_version()}, {versions}; seed {seed}."
-    return f"`{command}`, {date.today().isoformat()}, commit {found}; {where}; {versions}"
+    return f"`{command}`, {date.today().isoformat()}, commit {COMMIT}; {where}; {versions}"
 
 
 def processor() -> str:

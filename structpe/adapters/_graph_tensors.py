@@ -100,7 +100,8 @@ class Edges:
     def of(cls, data: Any) -> Edges:
         """Of a graph of PyG."""
         edges = np.add(_edges(data).cpu().numpy(), 1, dtype=np.int64)
-        in_any_order, in_order = _hashes(*edges, np.arange(1, edges.shape[1] + 1)).sum(axis=1).tolist()
+        hashes = _hashes(edges[0], edges[1], np.arange(1, edges.shape[1] + 1))
+        in_any_order, in_order = hashes.sum(axis=1).tolist()
         return cls(int(data.num_nodes), edges.shape[1], in_any_order, in_order)
 
 

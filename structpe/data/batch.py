@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -24,9 +24,10 @@ from structpe.attention import Layout
 from structpe.computed import computed
 from structpe.encodings.base import Asked, Column, Encoded, Encoding
 from structpe.encodings.columns import narrow, starts_of
+from structpe.encodings.compiled import OF_A_LIST, compiled
 from structpe.encodings.graphs import Graphs, concatenated_once
 from structpe.positions import Positions
-from structpe.positions.batch import checked, join
+from structpe.positions.batch import checked, gathered, join
 from structpe.structure import Ids, Structure
 
 __all__ = [
@@ -93,6 +94,50 @@ def _messages(edges: Ids, directed: NDArray[np.bool_]) -> tuple[Ids, Ids, Ids, N
     return source[order], target[order], np.concatenate([np.arange(len(edges)), back])[order], reverse
 
 
+@compiled
+def _sort_messages(
+    edges: Ids, directed: NDArray[np.bool_], starts: Ids, source_starts: Ids, room: Ids, reverse: NDArray[np.bool_]
+) -> int:
+    """The same by counting, grouped both ways; the number of messages.
+
+    Args:
+        edges: (e, 2) source and target.
+        directed: (e,) whether an edge has a direction.
+        starts: (N + 1,) zeros, which become those of :class:`CSRAdjacency`.
+        source_starts: (N + 1,) the same.
+        room: (6, 2 e) for source, target, ``target_by_source``, edge, ``by_source``, and messages by source meanwhile.
+        reverse: (2 e,) room for whether a message goes against its edge.
+    """
+    sent = 0
+    for e in range(len(edges)):
+        for way in range(2 if directed[e] or edges[e, 0] != edges[e, 1] else 1):
+            source_starts[edges[e, way] + 1] += 1
+            starts[edges[e, 1 - way] + 1] += 1
+            sent += 1
+    for i in range(len(starts) - 1):
+        starts[i + 1] += starts[i]
+        source_starts[i + 1] += source_starts[i]
+    fill = source_starts[:-1].copy()
+    for way in range(2):
+        for e in range(len(edges)):
+            if way == 0 or directed[e] or edges[e, 0] != edges[e, 1]:
+                room[5, fill[edges[e, way]]] = 2 * e + way
+                fill[edges[e, way]] += 1
+    fill[:] = starts[:-1]
+    for k in range(sent):
+        e, way = room[5, k] >> 1, room[5, k] & 1
+        source, target = edges[e, way], edges[e, 1 - way]
+        place = fill[target]
+        fill[target] += 1
+        room[0, place], room[1, place], room[3, place], reverse[place] = source, target, e, way == 1 and directed[e]
+    fill[:] = source_starts[:-1]
+    for k in range(sent):
+        place = fill[room[0, k]]
+        fill[room[0, k]] += 1
+        room[4, place], room[2, place] = k, room[1, k]
+    return sent
+
+
 @dataclass(frozen=True, eq=False)
 class CSRAdjacency:
     """The messages among the N nodes of a batch, grouped by target (compressed sparse rows).
@@ -133,9 +178,20 @@ class CSRAdjacency:
     def of(cls, graphs: Graphs) -> tuple[CSRAdjacency, Ids, NDArray[np.bool_]]:
         """The messages of structures whose nodes are units; the edge of each, and whether it goes against it."""
         directed = np.repeat(graphs.directed, np.diff(graphs.edge_start))
+        if _sort_messages.pays(OF_A_LIST + 4 * len(directed)):
+            return cls._counted(graphs, directed)
         source, target, edge, reverse = _messages(graphs.edges, directed)
         by_source = np.argsort(narrow(source), kind="stable")
         return cls._of(source, target, by_source, int(graphs.start[-1])), edge, reverse
+
+    @classmethod
+    def _counted(cls, graphs: Graphs, directed: NDArray[np.bool_]) -> tuple[CSRAdjacency, Ids, NDArray[np.bool_]]:
+        edges, bounds = graphs.edges, np.zeros((2, int(graphs.start[-1]) + 1), dtype=np.int64)
+        room, reverse = np.empty((6, 2 * len(edges)), dtype=np.int64), np.empty(2 * len(edges), np.bool_)
+        sent = _sort_messages(edges, directed, *bounds, room, reverse)
+        source, target, target_by_source, edge, by_source, _ = room[:, :sent]
+        arrays = (source, target, bounds[0], by_source, bounds[1], target_by_source)
+        return cls(*map(torch.from_numpy, arrays)), edge, reverse[:sent]
 
     @classmethod
     def _of(cls, source: Ids, target: Ids, by_source: Ids, count: int, whole: Tensor | None = None) -> CSRAdjacency:
@@ -248,24 +304,32 @@ def cut(sizes: Sequence[int], overhead: int = OVERHEAD) -> list[int]:
         sizes: of the graphs, ascending.
         overhead: fixed cost of a bucket, in cells.
     """
-    distinct, counts = np.unique(np.asarray(sizes), return_counts=True)
-    ends = np.cumsum(counts)
-    starts = (ends - counts).tolist()
+    pays = _cheapest.pays(OF_A_LIST + len(sizes))
+    found: Ids = _cheapest(np.asarray(sizes), overhead) if pays else _cheapest.plainly(sizes, overhead)
+    ends: list[int] = found.tolist()
+    return ends
+
+
+@compiled
+def _cheapest(sizes: Any, overhead: int) -> Any:
+    """As :func:`cut`."""
+    ends = [i + 1 for i in range(len(sizes)) if i + 1 == len(sizes) or sizes[i + 1] != sizes[i]]  # of each size
     best, before = [0.0], [0]  # least cost of the graphs of the first i sizes, and where their last bucket begins
-    for size, end in zip(distinct.tolist(), ends.tolist(), strict=True):
-        least, cells = math.inf, size * size
-        for first in range(len(best) - 1, -1, -1):
-            own = (end - starts[first]) * cells + overhead
+    for i in range(len(ends)):
+        least, chosen, cells = math.inf, 0, sizes[ends[i] - 1] * sizes[ends[i] - 1]
+        for first in range(i, -1, -1):
+            own = (ends[i] - (ends[first - 1] if first else 0)) * cells + overhead
             if own > least:  # and so is that of longer ones
                 break
             if best[first] + own <= least:
                 least, chosen = best[first] + own, first
         best.append(least)
         before.append(chosen)
-    cuts = [len(distinct)]
-    while cuts[-1]:
-        cuts.append(before[cuts[-1]])
-    return [int(ends[i - 1]) for i in reversed(cuts[:-1])]
+    cuts, upto = [len(sizes)], before[-1]
+    while upto:
+        cuts.append(ends[upto - 1])
+        upto = before[upto]
+    return np.array(cuts[::-1])
 
 
 def padded(sizes: Sequence[int], ends: Sequence[int]) -> int:
@@ -390,16 +454,19 @@ class Batch:
             EncodingError, PositionError: as of :func:`structpe.encode`.
         """
         made, counts = checked(structures, encodings, "Batch.of")
-        order = sorted(range(len(counts)), key=counts.__getitem__)
-        each = [structures[i] for i in order]
+        order = np.argsort(counts, kind="stable")
+        each, counts = [structures[i] for i in order.tolist()], sorted(counts)
+        layouts = _layouts(counts, grouping, "cpu", bool(made))
+        widths = np.repeat(*np.array(layouts[1].shapes).T[::-1])
         with concatenated_once():
-            encoded = {encoding: encoding.many(each) for encoding in dict.fromkeys(made)}
+            encoded = {encoding: encoding.padded(each, widths) for encoding in dict.fromkeys(made)}
             graphs = Graphs.of(each)
-        x, edge_x = ([s.features.get(name) for s in each] for name in ("x", "edge_x"))
+        given = [s.features for s in each]
+        x, edge_x = ([of.get(name) for of in given] if any(given) else [None] for name in ("x", "edge_x"))
         if edge_types is not None or graphs.owner is not None or len({values is None for values in edge_x}) > 1:
             values = ({encoding: column[i] for encoding, column in encoded.items()} for i in range(len(each)))
             examples = [Example.of(s, v, edge_types=edge_types) for s, v in zip(each, values, strict=True)]
-            return collate(examples, grouping).replaced(order=torch.tensor(order))
+            return collate(examples, grouping).replaced(order=torch.from_numpy(order))
         adjacency, edge, reverse = CSRAdjacency.of(graphs)
         of_edges = _concatenated(edge_x)
         return Batch(
@@ -408,10 +475,10 @@ class Batch:
             edge_x=None if of_edges is None else of_edges[torch.from_numpy(edge)],
             reverse=torch.from_numpy(reverse) if reverse.any() else None,
             roots=torch.from_numpy(graphs.start[:-1] + np.maximum(graphs.roots, 0)),
-            **_laid_out(graphs.units, encoded, grouping, "cpu"),
+            **_laid_out(graphs.units, encoded, layouts),
             target=None,
             target_mask=None,
-            order=torch.tensor(order),
+            order=torch.from_numpy(order),
         )
 
     @property
@@ -475,10 +542,10 @@ def collate(
         padding: id that pads target texts; None if targets are not texts.
         device: type of the device that will compute; a GPU wants fewer buckets.
     """
-    order = sorted(range(len(examples)), key=lambda i: examples[i].size)
-    each = [examples[i] for i in order]
-    sizes = np.array([example.size for example in each])
-    encoded = {encoding: [example.encoded[encoding] for example in each] for encoding in each[0].encoded}
+    sizes = np.array([example.size for example in examples])
+    order = np.argsort(sizes, kind="stable")
+    each, sizes = [examples[i] for i in order.tolist()], sizes[order]
+    encoded = _of_each([example.encoded for example in each])
     reverse = np.concatenate([example.edges.reverse for example in each])
     masks = [example.target_mask for example in each if example.target_mask is not None]
     return Batch(
@@ -487,28 +554,49 @@ def collate(
         edge_x=_concatenated([example.edge_x for example in each]),
         reverse=torch.from_numpy(reverse) if reverse.any() else None,
         roots=torch.from_numpy(starts_of(sizes)[:-1] + [example.root for example in each]),
-        **_laid_out(sizes, encoded, grouping, device),
+        **_laid_out(sizes, encoded, _layouts(sizes.tolist(), grouping, device, bool(encoded))),
         target=_targets(each, padding),
         target_mask=torch.from_numpy(np.flatnonzero(np.concatenate(masks))) if masks else None,
-        order=torch.tensor(order),
+        order=torch.from_numpy(order),
     )
 
 
+def _of_each(given: Sequence[Mapping[Encoding, Encoded]]) -> dict[Encoding, Column | Sequence[Encoded]]:
+    """Per encoding, the values of all structures; a column if they share a table, as those of one column do."""
+    names = list(given[0])
+    if all(list(each) == names for each in given):  # faster than to look each up, which computes its hash
+        columns: Any = zip(names, zip(*(each.values() for each in given), strict=True), strict=True)
+    else:
+        columns = ((encoding, [each[encoding] for each in given]) for encoding in names)
+    found = dict[Encoding, Column | Sequence[Encoded]]()
+    for encoding, values in columns:
+        first = values[0].values
+        shared = encoding.arity == 2 and all(each.values is first and each.rows is None for each in values)
+        found[encoding] = gathered(encoding, values) if shared else values
+    return found
+
+
+def _layouts(sizes: list[int], grouping: Grouping, device: str, encoded: bool) -> tuple[Layout, Layout]:
+    """How attention and how position models pad structures of these sizes, ascending, some of them encoded or none."""
+    together = grouping == "together"
+    layout = Layout.of(sizes, [len(sizes)] if together else cut(sizes, overhead(device)), masked=together)
+    return layout, Layout.of(sizes) if grouping == "separate" and encoded else layout
+
+
 def _laid_out(
-    sizes: Ids, encoded: Mapping[Encoding, Column | Sequence[Encoded]], grouping: Grouping, device: str
+    sizes: Ids, encoded: Mapping[Encoding, Column | Sequence[Encoded]], layouts: tuple[Layout, Layout]
 ) -> dict[str, Any]:
-    """The fields of a batch that its sizes, ascending, and its encoded values decide."""
-    each, together = sizes.tolist(), grouping == "together"
-    layout = Layout.of(each, [len(each)] if together else cut(each, overhead(device)), masked=together)
-    asked = Layout.of(each) if grouping == "separate" and encoded else layout
-    ends = np.cumsum([b for b, _ in asked.shapes]).tolist()
-    positions = [join({e: values[a:b] for e, values in encoded.items()}) for a, b in pairwise([0, *ends])]
+    """The fields of a batch that its sizes, ascending, its encoded values and its layouts decide."""
+    layout, asked = layouts
+    ends, positions = [0, *accumulate(b for b, _ in asked.shapes)], list[Positions]()
+    for (first, end), present in zip(pairwise(ends), asked.present, strict=True):
+        positions.append(join({e: values[first:end] for e, values in encoded.items()}, present))
     return {
-        "graph": torch.from_numpy(np.repeat(np.arange(len(each)), each)),
+        "graph": torch.from_numpy(np.repeat(np.arange(len(sizes)), sizes)),
         "sizes": torch.from_numpy(sizes),
         "layout": layout,
         "position_layout": asked,
-        "positions": (positions[0].of(layout.present[0]),) if together else tuple(positions),
+        "positions": tuple(positions),
     }
 
 

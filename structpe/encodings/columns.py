@@ -464,6 +464,8 @@ class Column:
         result, square = np.zeros((count, most, most), dtype=dtype), widths == np.square(self.sizes)
         if pays := _pad.pays(_A_SLICE * count):
             _pad(owned(index), self.starts, self.sizes, square, result)
+            if square.all():
+                return result
         places = zip(self.sizes.tolist(), self.starts.tolist(), square.tolist(), strict=False)
         for each, (n, first, is_whole) in enumerate(places):
             if not is_whole:

@@ -60,6 +60,10 @@ class compiled:  # a word, as functions wear it: @compiled
         """Run it."""
         return self._kernel(*arguments)
 
+    def plainly(self, *arguments: Any) -> Any:
+        """Run it by Python, for a kernel of few numbers."""
+        return self._function(*arguments)
+
     @computed
     def _kernel(self) -> Any:
         numba = numba_or_none()

@@ -542,6 +542,8 @@ def _extent(numbers: Array, also: Array) -> Extent:
 
 
 def _index_of(numbers: Array, low: int, high: int, lacking: bool) -> Array:
+    if low == 0 and not lacking and numbers.dtype.kind == "u":
+        return numbers
     top, missing, unsigned = np.iinfo(numbers.dtype).max, high - low + 1, np.dtype(f"u{numbers.itemsize}")
     if high < top and missing <= np.iinfo(unsigned).max:  # differences fit, and so does the larger one of the top
         index: Array = numbers.view(unsigned)

@@ -365,7 +365,7 @@ def _tied_signs(vectors: Floats, rank: Ids) -> Floats:
     return result
 
 
-class _Product(LinearOperator):
+class _Product(LinearOperator):  # type: ignore[misc]  # SciPy has no types
     """A matrix known by its products with vectors, without LinearOperator's checks, which take as long as a product.
 
     Args:
@@ -555,8 +555,8 @@ def _groups(graphs: Graphs, connected: bool, count: int, normalised: bool) -> It
         for a in range(low, high, most):
             b = min(a + most, high)
             inside = slice(*np.searchsorted(cells, begin[[a, b]]).tolist())
-            of_nodes = (each[start[a] : start[b]].reshape(b - a, -1) for each in (nodes, degree))
-            yield _Group(*of_nodes, int(first[a]), cells[inside] - begin[a], weights[inside])
+            of_nodes, degrees = (each[start[a] : start[b]].reshape(b - a, -1) for each in (nodes, degree))
+            yield _Group(of_nodes, degrees, int(first[a]), cells[inside] - begin[a], weights[inside])
 
 
 def _ordered(graphs: Graphs, connected: bool, count: int, normalised: bool) -> tuple[Ids, Ids, Ids]:

@@ -29,9 +29,9 @@ __all__ = ["RRWP", "HopOverlap", "Intimacy", "PersonalizedPageRank", "RandomWalk
 Floats = NDArray[np.float64]
 Array = NDArray[Any]
 
-_LARGE = 500  # above this number of nodes, a graph is walked in blocks of targets
+_LARGE = 500  # above this number of nodes, a graph is walked from some of its nodes at a time
 _CELLS = 1 << 16  # of a dense matrix: half a dozen of them stay in the cache
-_TARGETS = 128
+_TARGETS = 32  # of a large graph: more numbers per node do not stay in the cache
 _TABLE = 128  # up to so many nodes, a table of all pairs takes less time than a sparse matrix
 
 
@@ -112,8 +112,7 @@ class Walks:
                 result[block.nodes] = block.returns(steps)
         for graph in np.flatnonzero(self.graphs.sizes > largest):
             a, b = self.graphs.start[graph : graph + 2]
-            walk = self.steps.of_graph(a, b)
-            result[a:b] = _by_halves(walk, steps) if self.back[graph] else _one_by_one(walk, steps)
+            result[a:b] = _of_large(self.steps.of_graph(a, b), bool(self.back[graph]), steps)
         return result
 
     def powers(self, steps: int) -> Column:
@@ -202,36 +201,96 @@ class _Block:
         return values, (reached > 0) | np.eye(n, dtype=np.bool_)
 
 
-def _by_halves(walk: csr_array, steps: int) -> Floats:
-    """(n, steps) returns in one large graph with symmetric A, by half of the powers of D^-1/2 A D^-1/2."""
-    size, half = walk.shape[0], -(-steps // 2)
-    even = csr_array((np.sqrt(walk.data * walk.T.tocsr().data), walk.indices, walk.indptr), shape=walk.shape)
-    result = np.empty((size, steps))
-    for nodes in _targets(size):
-        powers = [even[nodes].toarray().T.copy()]
-        while len(powers) < half:
-            powers.append(even @ powers[-1])
-        for step, power in enumerate(powers):
-            result[nodes, step] = power[nodes, np.arange(len(nodes))]
-            if half + step < steps:
-                result[nodes, half + step] = np.einsum("ij,ij->j", powers[-1], power)
-    return result
+def _of_large(walk: csr_array, symmetric: bool, steps: int) -> NDArray[np.float32]:
+    """(n, steps) returns in one large graph, from some of its nodes at a time.
 
-
-def _one_by_one(walk: csr_array, steps: int) -> Floats:
-    """The same with directions: all powers."""
-    result = np.empty((walk.shape[0], steps))
-    for nodes in _targets(walk.shape[0]):
-        arrive = walk[:, nodes].toarray()
-        for step in range(steps):
-            arrive = walk @ arrive if step else arrive
-            result[nodes, step] = arrive[nodes, np.arange(len(nodes))]
-    return result
-
-
-def _targets(size: int) -> Iterator[Ids]:
+    If A is symmetric, by half of the powers of S = D^-1/2 A D^-1/2: diag(S^(2k)) is the row sum of S^k * S^k, and
+    diag(S^(2k + 1)) that of S^k * S^(k + 1).
+    """
+    if symmetric:
+        even = np.sqrt(walk.data * walk.T.tocsr().data)
+        walk = csr_array((even, walk.indices, walk.indptr), shape=walk.shape)
+    size = walk.shape[0]
+    result = np.empty((size, steps), dtype=np.float32)
+    if _walk.pays(steps * size * (size + walk.nnz) // _TARGETS):
+        ahead, room, reached = walk.T.tocsr(), np.zeros((2, size, _TARGETS)), np.zeros(size, dtype=np.int64)
+        onward = ahead.indptr, ahead.indices.astype(np.uint32)  # unsigned numbers are not looked at from the end
+        places = walk.indptr, walk.indices.astype(np.uint32), walk.data
+        _walk(*places, *onward, symmetric, _TARGETS, *room, reached, result)
+        return result
     for first in range(0, size, _TARGETS):
-        yield np.arange(first, min(first + _TARGETS, size))
+        nodes = np.arange(first, min(first + _TARGETS, size))
+        power, number = np.zeros((size, len(nodes))), np.arange(len(nodes))
+        power[nodes, number] = 1
+        for step in range(0, steps, 2 if symmetric else 1):
+            before, power = power, walk @ power
+            if not symmetric:
+                result[nodes, step] = power[nodes, number]
+                continue
+            result[nodes, step] = (power * before).sum(axis=0)
+            if step + 1 < steps:
+                result[nodes, step + 1] = (power * power).sum(axis=0)
+    return result
+
+
+@compiled
+def _walk(
+    indptr: Array,
+    indices: Array,
+    data: Array,
+    ahead: Array,
+    onward: Array,
+    symmetric: bool,
+    width: int,
+    power: Floats,
+    other: Floats,
+    reached: Ids,
+    result: Array,
+) -> None:
+    """Columns of the powers for ``width`` nodes at a time, in the rows that walks of this length reach.
+
+    Nodes are reached along ``ahead`` and ``onward``. Both matrices (n, width) of numbers are zero before and after. A
+    row of its own is summed by vector operations, as it does not overlap with others.
+    """
+    size, steps = result.shape
+    row, near, far = np.empty(width), np.empty(width), np.empty(width)
+    for first in range(0, size, width):
+        count, length = min(width, size - first), 0
+        for j in range(count):
+            power[first + j, j], reached[first + j] = 1.0, 1
+        for step in range(0, steps, 2 if symmetric else 1):
+            length += 1
+            for i in range(size):
+                if reached[i] == length:
+                    for p in range(ahead[i], ahead[i + 1]):
+                        if not reached[onward[p]]:
+                            reached[onward[p]] = length + 1
+            near[:] = 0.0
+            far[:] = 0.0
+            for i in range(size):
+                if not reached[i]:
+                    continue
+                row[:] = 0.0
+                for p in range(indptr[i], indptr[i + 1]):
+                    weight, before = data[p], power[indices[p]]
+                    for j in range(width):
+                        row[j] += weight * before[j]
+                after, before = other[i], power[i]
+                for j in range(width):
+                    after[j] = row[j]
+                    near[j] += row[j] * before[j]
+                    far[j] += row[j] * row[j]
+            for j in range(count):
+                if not symmetric:
+                    result[first + j, step] = other[first + j, j]
+                    continue
+                result[first + j, step] = near[j]
+                if step + 1 < steps:
+                    result[first + j, step + 1] = far[j]
+            power, other = other, power
+        for i in range(size):
+            if reached[i]:
+                power[i], other[i], reached[i] = 0.0, 0.0, 0
 
 
 @compiled

@@ -99,7 +99,8 @@ def each_structure(thing: Any, **options: Any) -> Iterator[Structure]:
     elif isinstance(thing, Iterator):
         yield from of_rows(thing, lambda each: as_structure(each, **options))
     else:
-        chosen = _of_class(type(thing), len(CONVERTERS)) or _of_mapping(thing)
+        kind: Any = type(thing)
+        chosen = _of_class(kind, len(CONVERTERS)) or _of_mapping(thing)
         if options:  # reading a signature takes as long as a small graph
             options = Builder(ConversionError).bound(chosen.read, (), options, f"converter {chosen.name!r}").arguments
         found = chosen.read(thing, **options)
@@ -157,7 +158,7 @@ def convert(structure: Structure, to: str, **options: Any) -> Any:
 @lru_cache(maxsize=64)
 def _of_class(kind: type, known: int) -> Converter | None:
     """The converter that claims a class or a base of it; None if none does. ``known`` is the number of converters."""
-    claimed = {name: known for known in CONVERTERS.values() for name in known.classes}
+    claimed = {name: each for each in CONVERTERS.values() for name in each.classes}
     # The nearest first, Python's own at the end: a sparse matrix of SciPy may be a dict.
     for cls in sorted(kind.__mro__, key=lambda cls: cls.__module__ == "builtins"):
         if (found := claimed.get(f"{cls.__module__.partition('.')[0]}.{cls.__name__}")) is not None:

@@ -19,9 +19,9 @@ from structpe.positions import Cells, Dims, Positions, Site, Spec, build
 from structpe.positions.batch import of_arity
 from structpe.positions.block import CachedBlock, ranks, softmax
 from structpe.positions.by_rows import Ranges, by_rows, cut
-from structpe.positions.tables import UNBOUND
+from structpe.positions.tables import UNBOUND, by_head
 from structpe.precision import exactly, wide, widened
-from structpe.terms import Lookup, SparsePairs, Toeplitz
+from structpe.terms import Lookup, SparsePairs
 
 __all__ = ["DAPE", "DAPEV2", "KERPLE", "Bias", "ScoreModel"]
 
@@ -68,10 +68,10 @@ class ScoreModel(CachedBlock):
         def mix(block: Ranges, q: Tensor, seen: Tensor, *given: Tensor) -> tuple[Tensor]:
             each = iter(given)
             parts, kept, (k, v), mine, parameters = ([next(each) for _ in range(count)] for count in counts)
-            parts += [_of_queries(x, table, block[0]) for x, table in zip(tables, mine, strict=True)]
+            parts += [by_head(x, table, block[0]) for x, table in zip(tables, mine, strict=True)]
             score = self.scores(q, k)
             bias = sum(parts, torch.zeros_like(score))
-            changed = exactly(self.correction)(torch.cat([score, bias], dim=1), seen, prepared, parameters)
+            changed = self._corrected(torch.cat([score, bias], dim=1), seen, prepared, parameters)
             mixing = softmax(score + bias + changed, seen)
             for factor in kept:
                 mixing = mixing * factor
@@ -81,6 +81,17 @@ class ScoreModel(CachedBlock):
         blocks = cut(n, b * m * (8 * h + 2 * self.sizes["w"]), q.device)
         (out,) = by_rows(mix, blocks, rows, [k, v, *(x.table for x in tables), *weights])
         return out
+
+    def _corrected(self, both: Tensor, seen: Tensor, prepared: Any, parameters: Sequence[Tensor]) -> Tensor:
+        """f, in blocks of its own: it has several times as many numbers as all else, and is soon computed again."""
+
+        def correct(block: Ranges, both: Tensor, seen: Tensor, *parameters: Tensor) -> tuple[Tensor]:
+            del block
+            return (exactly(self.correction)(both, seen, prepared, parameters),)
+
+        b, _, n, m = both.shape
+        blocks = cut(n, b * m * 8 * self.sizes["w"], both.device)
+        return by_rows(correct, blocks, [both, seen.expand(-1, -1, n, -1)], parameters)[0]
 
     def biases(self, prepared: Any, site: Site, shape: tuple[int, int, int]) -> tuple[list[Lookup], list[Tensor]]:
         """The biases of a layer, from tables, and as tensors (b or 1, h or 1, n or 1, m or 1) for the shape b, n, m."""
@@ -102,16 +113,6 @@ class ScoreModel(CachedBlock):
     @abstractmethod
     def correction(self, both: Tensor, seen: Tensor, prepared: Any, weights: Sequence[Tensor]) -> Tensor:
         """(b, h, n, m) f of the scores and biases (b, 2h, n, m), which are of float32 at least, and its parameters."""
-
-
-def _of_queries(x: Lookup, table: Tensor, rows: slice) -> Tensor:
-    """(b or 1, h or 1, c, m) the scalars of some queries, with another table."""
-    index = x.index.block(rows.start, rows.stop, x.index.m) if isinstance(x.index, Toeplitz) else x.index[:, rows]
-    places = (index.dense() if isinstance(index, Toeplitz) else index).long()
-    local = table.index_select(0, x.rows.long().flatten()).view(*x.rows.shape, -1).transpose(1, 2)
-    b, h = max(len(local), len(places)), local.shape[1]
-    picked = local.expand(b, -1, -1).gather(-1, places.flatten(1)[:, None].expand(b, h, -1))
-    return picked.view(b, h, *places.shape[1:])
 
 
 class DAPE(ScoreModel, name="dape"):
@@ -147,8 +148,11 @@ class DAPE(ScoreModel, name="dape"):
 
     def correction(self, both: Tensor, seen: Tensor, prepared: Any, weights: Sequence[Tensor]) -> Tensor:
         into, into_bias, out, out_bias = weights
-        hidden = functional.leaky_relu_(functional.linear(both.movedim(1, -1), into, into_bias))
-        return functional.linear(hidden, out, out_bias).movedim(-1, 1)
+        # Channels first: both products then have the pairs side by side, and copy nothing.
+        b = len(both)
+        hidden = torch.baddbmm(into_bias[:, None], into.expand(b, -1, -1), both.flatten(2))
+        made = torch.baddbmm(out_bias[:, None], out.expand(b, -1, -1), functional.leaky_relu_(hidden))
+        return made.view(b, -1, *both.shape[2:])
 
 
 class DAPEV2(ScoreModel, name="dape-v2"):

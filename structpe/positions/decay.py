@@ -340,7 +340,8 @@ class FIRE(UnitModel, name="fire"):
         queries, keys = (each.to(slope.dtype) for each in prepared)
         network = widened(self.networks[number])
         b, n, m = len(queries), queries.shape[1], keys.shape[2]
-        blocks = cut(n, b * m * (2 * self.sizes["w"] + self.dims.heads + 4), keys.device)
+        # Twice as many numbers as there are: a block is soon computed again, and memory from the system is not faster.
+        blocks = cut(n, 2 * b * m * (2 * self.sizes["w"] + self.dims.heads + 4), keys.device)
         whole = keys, slope, stretch * self.threshold, *network.parameters()
         (bias,) = by_rows(_interpolated, blocks, [queries], whole)
         return Terms(bias=(bias,))

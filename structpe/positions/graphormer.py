@@ -31,7 +31,7 @@ from structpe.positions.by_rows import Ranges, by_rows, cut
 from structpe.positions.networks import GaussianNetwork, bells
 from structpe.positions.path_labels import Edges, check_single_edges, rows_of_pairs, slots_of
 from structpe.positions.row_sums import sum_rows
-from structpe.positions.tables import Rows, distance_row, is_plain, merged, numbers_and_marks, pair_width
+from structpe.positions.tables import Rows, by_head, distance_row, is_plain, merged, numbers_and_marks, pair_width
 from structpe.precision import wide
 from structpe.terms import Lookup, Terms
 
@@ -88,16 +88,24 @@ class Spatial(nn.Module):
     def forward(self, positions: Positions) -> Terms:
         """Bias, and a mask where some pairs do not attend."""
         far = offsets(self.model, self.encoding, positions[self.encoding])
-        # Each table has one more row, its last, for the pairs of the virtual node.
         none = torch.where(far.table == UNREACHABLE, self.distances, 0)  # units of one node have distance 0
         distance = torch.where(is_plain(far.table), far.table.abs(), none)
         attends = torch.cat([distance < self.farthest, far.table.new_ones(1, dtype=torch.bool)])
+        everywhere = self.pairs(positions)
+        mask = () if holds(attends.all()) else (everywhere.map(lambda _: attends).dense()[:, None],)
+        return Terms(bias=(everywhere.map(self.whole.__getitem__).share(),), mask=mask)
+
+    @property
+    def whole(self) -> Tensor:
+        """(R + 1, h) b, and t in the last row, which the pairs of the virtual node have."""
+        return torch.cat([self.table, self.token[None]])
+
+    def pairs(self, positions: Positions) -> Lookup:
+        """The row of :attr:`whole` that each pair has."""
+        far = offsets(self.model, self.encoding, positions[self.encoding])
         rows = self.rows.of(far.table)
         whole = torch.cat([rows, rows.new_full((1,), self.rows.size)])
-        everywhere = self.with_virtual(Lookup(whole, far.rows, far.index), positions)
-        table = torch.cat([self.table, self.token[None]])
-        mask = () if holds(attends.all()) else (everywhere.map(lambda _: attends).dense()[:, None],)
-        return Terms(bias=(everywhere.map(table.__getitem__).share(),), mask=mask)
+        return self.with_virtual(Lookup(whole, far.rows, far.index), positions)
 
     def with_virtual(self, pairs: Lookup, positions: Positions) -> Lookup:
         """The same pairs, but every pair of the virtual node has the last row of the table."""
@@ -521,9 +529,21 @@ class GraphormerGD(FactoredBlock, name="graphormer-gd"):
 
     def prepare(self, positions: Positions) -> _OfPairs:
         """Everything that all layers share."""
-        paths: Lookup = positions[self.encodings[2]]
-        edges = paths.map(lambda symbols: mean_of_steps(self.edges, self.steps, symbols)).dense().movedim(-1, 1)
-        return _OfPairs(self.bias(positions) + edges, self.factor(positions), self.centrality(positions))
+        _, resistance, paths, *_ = self.encodings
+        both, spatial = (self.bias, self.factor), self.bias.spatial
+        # Which pairs have which row is the same for both functions: it is found once, and read by one lookup.
+        rows, near, steps = spatial.pairs(positions), merged(positions[resistance]), positions[paths]
+        dtype = self.bias.network.means.dtype
+        numbers = numbers_and_marks(resistance, near.table, dtype)
+        # The last row, of zeros, is for the virtual node.
+        values = functional.pad(torch.cat([each.network(numbers) for each in both], dim=1), (0, 0, 0, 1))
+        tables = torch.cat([each.spatial.whole for each in both], dim=1)
+        pairs = by_head(rows, tables[rows.table]) + by_head(
+            spatial.with_virtual(near.map(lambda _: values), positions), values
+        )
+        bias, factor = pairs.chunk(2, dim=1)
+        edges = by_head(steps, mean_of_steps(self.edges, self.steps, steps.table))
+        return _OfPairs(bias + edges, factor, self.centrality(positions))
 
     def inputs(self, x: Tensor, prepared: _OfPairs) -> Tensor:
         return x + prepared.added.to(x.dtype)
@@ -533,22 +553,12 @@ class GraphormerGD(FactoredBlock, name="graphormer-gd"):
 
 
 class _Function(nn.Module):
-    """(b, h, n, n) b[r_ij] + f(R_ij); t where i or j is the virtual node."""
+    """b[r_ij] + f(R_ij); t where i or j is the virtual node."""
 
     def __init__(
         self, model: str, dims: Dims, encodings: tuple[Encoding, Encoding, Encoding], distances: int, kernels: int
     ) -> None:
         super().__init__()
-        encoding, self.resistance, virtual = encodings
+        encoding, resistance, virtual = encodings
         self.spatial = Spatial(model, dims, encoding, virtual, distances, farthest=_NEVER)
-        self.network = GaussianNetwork(kernels, bool(self.resistance.codes), dims.heads)
-
-    def forward(self, positions: Positions) -> Tensor:
-        (table,) = self.spatial(positions).bias
-        assert isinstance(table, Lookup)  # not few pairs
-        inputs = merged(positions[self.resistance]).map(
-            lambda values: numbers_and_marks(self.resistance, values, self.network.means.dtype)
-        )
-        # The last row, of zeros, is for the virtual node.
-        here = inputs.map(lambda each: functional.pad(self.network(each), (0, 0, 0, 1)))
-        return (table.dense() + self.spatial.with_virtual(here, positions).dense()).movedim(-1, 1)
+        self.network = GaussianNetwork(kernels, bool(resistance.codes), dims.heads)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.distance import Adjacency
@@ -13,6 +14,7 @@ from structpe.encodings.order import UnitCount
 from structpe.errors import PositionError
 from structpe.positions import Cells, Positions
 from structpe.positions.block import NONE, SELF
+from structpe.positions.by_rows import Ranges, by_rows, cut
 from structpe.positions.networks import position_width
 from structpe.terms import Lookup
 
@@ -144,6 +146,31 @@ def _like(of_units: Tensor, x: Tensor) -> Tensor:
     return of_units.view(*of_units.shape, *[1] * (x.ndim - 2))
 
 
+class _Layer(nn.TransformerEncoderLayer):
+    """PyTorch's layer, with its rectifier, whose wide hidden vectors exist for a block of rows at a time."""
+
+    def _ff_block(self, x: Tensor) -> Tensor:
+        if torch.compiler.is_compiling():
+            return super()._ff_block(x)
+        rows, p = x.flatten(0, -2), self.dropout.p if self.training else 0.0
+        width = self.linear1.out_features
+        # The numbers that PyTorch's dropout draws, a byte each.
+        kept = torch.empty(len(rows), width if p else 0, dtype=torch.bool, device=x.device).bernoulli_(1 - p)
+        weights = *self.linear1.parameters(), self.linear2.weight / (1 - p), self.linear2.bias
+        (made,) = by_rows(_fed, cut(len(rows), 6 * width, x.device), [rows, kept.logical_not_()], weights)
+        out: Tensor = self.dropout2(made.view_as(x))
+        return out
+
+
+def _fed(block: Ranges, x: Tensor, dropped: Tensor, *weights: Tensor) -> tuple[Tensor]:
+    del block
+    into, into_bias, out, out_bias = weights
+    hidden = functional.linear(x, into, into_bias).relu_()
+    if dropped.shape[-1]:
+        hidden = hidden.masked_fill(dropped, 0)
+    return (functional.linear(hidden, out, out_bias),)
+
+
 class SpectralTransformer(nn.Module):
     """sum_j T(A [v_uj, lambda_j] + a)_j, over the existing eigenvectors j: (b, n, p).
 
@@ -159,7 +186,7 @@ class SpectralTransformer(nn.Module):
     def __init__(self, width: int, heads: int, layers: int, feedforward: int) -> None:
         super().__init__()
         self.embed = nn.Linear(2, width)
-        layer = nn.TransformerEncoderLayer(width, heads, feedforward, batch_first=True)
+        layer = _Layer(width, heads, feedforward, batch_first=True)
         self.mix = nn.TransformerEncoder(layer, layers, enable_nested_tensor=False)
 
     def forward(self, spectrum: Spectrum) -> Tensor:

@@ -19,7 +19,7 @@ from structpe.positions.base import Cells, Dims, PositionModel, Site
 from structpe.positions.batch import Positions, check_offsets, holds, of_all_pairs, of_arity, offsets
 from structpe.precision import wide, widened
 from structpe.structure import path
-from structpe.terms import Lookup, Terms
+from structpe.terms import Lookup, Terms, Toeplitz
 
 __all__ = [
     "BOUND",
@@ -32,6 +32,7 @@ __all__ = [
     "Rows",
     "Sharing",
     "Table",
+    "by_head",
     "clipped_row",
     "clipped_rows",
     "diagonal",
@@ -361,6 +362,25 @@ def merged(pairs: Lookup) -> Lookup:
         return pairs
     table, where = torch.unique(pairs.table, return_inverse=True)
     return Lookup(table, where[pairs.rows.long()], pairs.index)
+
+
+def by_head(pairs: Lookup, table: Tensor, queries: slice = slice(None)) -> Tensor:
+    """(b or 1, h or 1, c, m) a number of each head for the pairs of some queries, whose distinct values have ``table``.
+
+    Each head is gathered by itself: heads come first, where attention needs them, and nothing is copied.
+
+    Args:
+        pairs: which distinct value each pair has.
+        table: (R, h or 1) the numbers of each of them.
+        queries: which ones; by default all.
+    """
+    first, last, _ = queries.indices(pairs.index.shape[1])
+    given = pairs.index
+    index = given.block(first, last, given.m).dense() if isinstance(given, Toeplitz) else given[:, queries]
+    local = table.index_select(0, pairs.rows.long().flatten()).view(*pairs.rows.shape, -1).transpose(1, 2)
+    b, h = max(len(local), len(index)), local.shape[1]
+    picked = local.expand(b, -1, -1).gather(-1, index.long().flatten(1)[:, None].expand(b, h, -1))
+    return picked.view(b, h, *index.shape[1:])
 
 
 def diagonal(pairs: Lookup) -> Tensor:

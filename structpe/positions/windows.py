@@ -8,13 +8,15 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from structpe.dropout import dropout
 from structpe.encodings.base import Encoding
 from structpe.encodings.coordinates import GridRank
 from structpe.encodings.expander import Expander
 from structpe.encodings.order import Order, Window
 from structpe.positions import Block, Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.positions.batch import clipped, of_arity, of_listed_pairs
-from structpe.positions.block import allowed, softmax, without_heads
+from structpe.positions.block import allowed, without_heads
+from structpe.positions.by_rows import Ranges, by_rows, cut
 from structpe.positions.places import UnitModel, check_shape, counts
 from structpe.terms import SparsePairs, Terms
 
@@ -211,12 +213,27 @@ class _Attention(nn.Module):
     def forward(self, x: Tensor, seen: Tensor, dropped: float) -> Tensor:
         """(b, n, d) from x (b, n, d) and (b or 1, n, n) which keys are attended to."""
         h = functional.elu(self.hidden(x))
-        score = 5 * torch.tanh((self.key(h)[:, None] + self.query(h)[:, :, None] + self.bias) / 5)
-        weights = softmax(score, seen[..., None], dropped, dim=2)
-        s = torch.einsum("bnmd,bmd->bnd", weights, h.to(weights.dtype))
+        b, n, d = h.shape
+        noise = [dropout(h.new_ones(b, n, n * d), dropped)] if dropped else []
+        blocks = cut(n, 6 * b * n * d, x.device)
+        rows = [(self.query(h) + self.bias) / 5, seen, *noise]
+        (s,) = by_rows(_summed, blocks, rows, [(self.key(h) / 5).mT, h.mT])
         g = torch.sigmoid(self.gate_hidden(h) + self.gate_sum(s) + self.gate_bias)
         out: Tensor = g * h + (1 - g) * s
         return out
+
+
+def _summed(block: Ranges, q: Tensor, seen: Tensor, *given: Tensor) -> tuple[Tensor]:
+    """(b, c, d) the sums of c queries; keys and what is summed are (b, d, m): a softmax is along what is contiguous."""
+    del block
+    *noise, k, h = given
+    # Scores are from -5 to 5. What is added hides a key without a pass of its own, for values and for gradients.
+    hidden = torch.zeros_like(seen, dtype=q.dtype).masked_fill(~seen, torch.finfo(q.dtype).min / 2)
+    weights = torch.add(hidden[:, :, None], torch.tanh(q[..., None] + k[:, None]), alpha=5).softmax(-1)
+    for factor in noise:
+        weights = weights * factor.view(*factor.shape[:2], k.shape[2], -1).transpose(2, 3)
+    summed = (weights * h[:, None].to(weights.dtype)).sum(-1)
+    return (summed * seen.any(-1, keepdim=True),)  # 0 without a key
 
 
 class DiSANBlock(Block, UnitModel, name="disan-block"):

@@ -46,7 +46,7 @@ from tests.adapters.models import (
 )
 from tests.modules import ROOT
 from tests.positions.cases import NAMES, TREES, made
-from tests.representatives import few, only
+from tests.representatives import few, fewer, only
 
 ADDED = ("t5", "shaw", "graformer")
 WHERE = [(name, "encoder") for name in ENCODERS]
@@ -147,7 +147,7 @@ class AsInTheOriginal:
         return found[0]
 
 
-@pytest.mark.parametrize("position", few(NAMES))
+@pytest.mark.parametrize("position", fewer(NAMES))
 def test_tokens_without_a_unit_that_nobody_sees_change_nothing(position: str) -> None:
     """Terms of tokens are those of their units, for every term that there is, and every structure of a batch."""
     model = small("bert").double()

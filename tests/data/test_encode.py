@@ -9,13 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
 
 import structpe
 from structpe.encodings.base import Encoding
 from structpe.encodings.binned import Binned
 from structpe.encodings.coordinates import Euclidean
+from structpe.encodings.distance import Neighbours, UndirectedDistance
 from structpe.encodings.features import Feature, Words
-from structpe.encodings.order import Order
+from structpe.encodings.order import Offset, Order
 from structpe.encodings.trees import Depth
 from structpe.encodings.walks import RandomWalk
 from structpe.errors import EncodingError, PositionError
@@ -83,3 +85,32 @@ def test_real_numbers_that_recur_have_one_row(encoding: Encoding) -> None:
         assert isinstance(given, Lookup)
         distances = given.table.reshape(len(given.table), -1)[:, 0]
         assert sorted(distances.tolist()) == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("lookups", [True, False])
+def test_positions_of_one_structure_for_several_rows(lookups: bool) -> None:
+    """Each row has the values of the structure, in tensors for three rows; lookups only if they are asked for."""
+    graph = Structure(("a", "b", "c"), np.array([[0, 1], [0, 2], [2, 2]]), order=np.array([1, 0, 2]))
+    order, distance, offset, edges = Order(), UndirectedDistance(), Offset(), Neighbours()
+    for structure in (graph, path(["a", "b", "c"])):
+        one = encode([structure], [order, distance, offset, edges]).of(torch.ones(1, 3, dtype=torch.bool))
+        several = one.repeated(3, lookups)
+        assert several.present is not None
+        assert several.present.tolist() == [[True] * 3] * 3
+        assert several[order].tolist() == one[order].tolist() * 3
+        for encoding in (distance, offset):
+            if not lookups:
+                assert several[encoding] is one[encoding]
+                continue
+            lookup, index = several[encoding], several[encoding].index
+            assert len(lookup.rows) == 3
+            assert len(index) == 3 if isinstance(index, Tensor) else len(index.diagonals) == 1
+            assert lookup.dense().tolist() == one[encoding].dense().tolist() * 3
+        listed, pairs = several[edges], several[edges].pairs
+        count = len(one[edges].index)
+        assert pairs.batch.tolist() == [row for row in range(3) for _ in range(count)]
+        assert listed.table.tolist() == one[edges].table.tolist()
+        assert listed.index.tolist() == one[edges].index.tolist() * 3
+        assert (pairs.query.tolist(), pairs.key.tolist()) == tuple(
+            each.tolist() * 3 for each in (one[edges].pairs.query, one[edges].pairs.key)
+        )

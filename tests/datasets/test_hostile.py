@@ -66,8 +66,8 @@ def member(name: str = "a.txt", content: bytes = b"a") -> bytes:
 
 
 def long_header(kind: bytes) -> bytes:
-    """Two GiB of it would take 2.1 GB; so many zeros are 64 MiB, of which a MiB is looked at."""
-    return header(kind, 1 << 26) + bytes(1 << 26) + member()
+    """Two GiB of it would take 2.1 GB; so many zeros are 16 MiB, of which a MiB is looked at."""
+    return header(kind, 1 << 24) + bytes(1 << 24) + member()
 
 
 TARS: dict[str, Callable[[], bytes]] = {

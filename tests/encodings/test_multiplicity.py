@@ -26,7 +26,7 @@ FAMILIES: dict[str, Callable[[], nx.Graph]] = {
     "bipartite": lambda: nx.complete_bipartite_graph(20, 500),
     "complete": lambda: nx.complete_graph(504),
     "windmill": lambda: nx.windmill_graph(130, 5),
-    "hypercube": lambda: nx.hypercube_graph(10),
+    "hypercube": lambda: nx.hypercube_graph(9),
     "torus": lambda: nx.grid_2d_graph(23, 23, periodic=True),
     "torus of three axes": lambda: nx.grid_graph((8, 8, 8), periodic=True),
     "square": lambda: nx.grid_2d_graph(23, 23),

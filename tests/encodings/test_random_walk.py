@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import math
+
 import networkx
 import numpy as np
 import pytest
@@ -7,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from structpe.encodings import RandomWalk
+from structpe.encodings.compiled import at_once, slow
 from structpe.errors import EncodingError
 from structpe.structure import Structure
 from tests.examples import examples
@@ -41,6 +44,27 @@ def test_large_graphs_walk_the_same_way(directed: bool, steps: int) -> None:
     edges = np.random.default_rng(0).integers(0, 520, (900, 2))  # with isolated nodes, self-loops and dead ends
     graph = Structure(("x",) * 520, edges, directed=directed)
     np.testing.assert_allclose(RandomWalk(steps).one(graph).values, literal(graph, steps), atol=1e-6)
+
+
+@pytest.mark.parametrize("directed", [True, False])
+@pytest.mark.parametrize("steps", [1, 2, 7])
+def test_large_graphs_walk_the_same_way_with_and_without_numba(directed: bool, steps: int) -> None:
+    edges = np.random.default_rng(1).integers(0, 520, (700, 2))
+    graph = Structure(("x",) * 521, [*edges, *edges[:9]], directed=directed)
+    with at_once():
+        quick = RandomWalk(steps).one(graph).values
+    with slow():
+        np.testing.assert_array_equal(RandomWalk(steps).one(graph).values, quick)
+
+
+def test_long_walks_reach_more_and_more_of_a_large_graph() -> None:
+    graph = Structure(("x",) * 502, [[i, (i + 1) % 501] for i in range(501)], directed=False)  # a ring and a lone node
+    with at_once():
+        found = RandomWalk(502).one(graph).values
+    assert (found[:, ::2] == 0).all()  # 501 steps lead round the ring, with a probability below that of a float32
+    expected = [math.comb(2 * k, k) / 4**k for k in range(1, 252)]
+    np.testing.assert_allclose(found[:501, 1::2], np.tile(expected, (501, 1)), rtol=1e-6)
+    assert (found[501] == 0).all()
 
 
 @pytest.mark.parametrize("name", ["g7", "disc6", "cycle4"])

@@ -60,10 +60,13 @@ def test_what_is_drawn_from_results_of_speed(tmp_path: Path, monkeypatch: pytest
     kept(tmp_path / "encodings.md", columns, "a, x, p, 2, 3, 1.1", "b, x, p, 0.9, 3, 2", "b, x, q, 1,000, 3, 0.5")
     assert told.slower().splitlines()[2:] == ["| b | x | p | 0.9 | 2 |", "| b | x | q | 1,000 | 0.5 |"]
     rows = ("grit, trees, 5, 3.5, 20", "t5, trees, 9, 2.9, 9", "cai, trees, 1,000, -, -")
-    kept(tmp_path / "models.md", "model, on, 24 / none, 128 / none, 512 / none", *rows)
+    kept(tmp_path / "every-model.md", "model, on, 24 / none, 128 / none, 512 / none", *rows)
     cai, grit = (line.strip("| ").split(" | ") for line in told.heavy().splitlines()[2:])
     assert (cai[:4], grit[:4]) == (["cai", "1,000", "-", "-"], ["grit", "5", "3.5", "20"])
     assert grit[4] == told.WHY["grit"]
+    kept(tmp_path / "models.md", "model, ms, / none, products / none, four times the pairs", "grit, 9, 3.5, 2.2, 4")
+    cai, grit = (line.strip("| ").split(" | ") for line in told.heavy().splitlines()[2:])
+    assert (cai[4], grit[4]) == ("-", "2.2")
 
 
 def test_reasons_are_of_position_models() -> None:

@@ -20,7 +20,7 @@ from structpe.positions import Dims, PositionModel, build
 from structpe.structure import path
 from tests.examples import examples
 from tests.positions.cases import CAUSAL, DIMS, made, of_two_layers
-from tests.representatives import few
+from tests.representatives import fewer
 
 pytestmark = pytest.mark.usefixtures("coarse_paths")
 
@@ -50,7 +50,7 @@ def in_parts(net: LanguageModel, units: Tensor, parts: Sequence[int]) -> Tensor:
     return torch.cat(read, dim=1)
 
 
-@pytest.mark.parametrize("name", few(CAUSAL))
+@pytest.mark.parametrize("name", fewer(CAUSAL))
 def test_units_one_by_one_are_the_whole_text(name: str) -> None:
     """More units than a cache has room for at first, and than positions are made for, unless a table is smaller."""
     length = 14 if name in ("vit", "vit-2d", "vivit", "cai") else 35

@@ -243,20 +243,21 @@ def test_every_map_of_the_head_has_dropout_in_training() -> None:
 # --- what changes nothing ---
 
 
-@pytest.mark.parametrize("position", POSITIONS)
-@pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        {"norm_first": True, "norm": "layer"},
-        {"virtual_node": True, "readout": "sum"},
-        {"readout": "root", "message_passing": None, "norm": "none"},
-        {"message_passing": "gatedgcn", "feedforward": 0},
-    ],
-    ids=lambda options: ", ".join(options) or "as it is",
-)
+OPTIONS: list[dict[str, Any]] = [
+    {},
+    {"norm_first": True, "norm": "layer"},
+    {"virtual_node": True, "readout": "sum"},
+    {"readout": "root", "message_passing": None, "norm": "none"},
+    {"message_passing": "gatedgcn", "feedforward": 0},
+]
+BATCHED = [(position, options) for options in OPTIONS for position in POSITIONS]
+QUICK = [(position, options) for position, options in BATCHED if not options or position in ("grit", "rwse and t5")]
+
+
+@pytest.mark.parametrize("given", only(BATCHED, *QUICK), ids=lambda given: f"{given[0]}-{', '.join(given[1])}")
 @torch.no_grad()
-def test_in_evaluation_a_batch_is_as_one_by_one(position: str, options: dict[str, Any]) -> None:
+def test_in_evaluation_a_batch_is_as_one_by_one(given: tuple[str, dict[str, Any]]) -> None:
+    position, options = given
     net = model(POSITIONS[position], **options)
     together = answers(net, GRAPHS)
     alone = torch.cat([answers(net, [structure]) for structure in GRAPHS])

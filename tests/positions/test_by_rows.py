@@ -15,9 +15,11 @@ from structpe.data.batch import Batch
 from structpe.nn import Stack, StackConfig
 from structpe.nn.layer import AttentionConfig
 from structpe.positions.by_rows import LIVE, ONE_BLOCK, Ranges, by_rows, cut
+from structpe.positions.spectra import SpectralTransformer
 from structpe.structure import Structure
+from tests.representatives import only
 
-MODELS = ("dape", "dape-v2", "fire", "graphormer-3d", "grit", "stable-expressive")
+MODELS = ("dape", "dape-v2", "disan-block", "fire", "graphormer-3d", "grit", "stable-expressive")
 NINE = [(slice(first, min(first + 2, 9)), slice(2 * first, min(2 * first + 4, 18))) for first in range(0, 9, 2)]
 
 
@@ -49,7 +51,8 @@ def results(name: str, sizes: list[int], dtype: torch.dtype, dropped: float, cas
     torch.manual_seed(0)
     model = structpe.build(name, structpe.Dims(8, 2, 2))
     own = AttentionConfig(dropout=dropped)
-    made = StackConfig(width=8, layers=2, heads=2, attention=own, message_passing=None, feedforward=8)
+    heads: dict[str, Any] = {} if name == "disan-block" else {"heads": 2}  # it has none
+    made = StackConfig(width=8, layers=2, **heads, attention=own, message_passing=None, feedforward=8)
     stack = Stack(made, model).to(dtype)
     for parameter in stack.parameters():  # away from what is the same everywhere at first
         parameter.data += 0.1 * torch.randn_like(parameter)
@@ -63,7 +66,7 @@ def results(name: str, sizes: list[int], dtype: torch.dtype, dropped: float, cas
     return {"out": out.detach(), "x": x.grad, **grads}  # type: ignore[dict-item]
 
 
-@pytest.mark.parametrize("sizes", [[12], [7, 12, 3]], ids=str)
+@pytest.mark.parametrize("sizes", only([[12], [7, 12, 3]], [7, 12, 3]), ids=str)
 @pytest.mark.parametrize(
     ("dtype", "cast", "close"),
     [(torch.float64, False, 1e-12), (torch.float32, False, 1e-4), (torch.float32, True, 3e-2)],
@@ -163,3 +166,22 @@ def test_cut() -> None:
     assert (blocks[0][0].start, blocks[-1][0].stop) == (0, 1000)
     assert {rows.stop - rows.start for (rows,) in blocks[:-1]} == {LIVE["cpu"] >> 16}
     assert [rows.stop - rows.start for (rows,) in cut(4, 1 << 30, cpu)] == [1] * 4
+
+
+@pytest.mark.parametrize("at_once", [1 << 25, 0], ids=["one block", "blocks"])
+def test_a_transformer_of_eigenvectors_is_pytorchs(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its numbers, its gradients, what its dropout draws, and the names of its parameters."""
+    monkeypatch.setitem(ONE_BLOCK, "cpu", at_once)
+    monkeypatch.setitem(LIVE, "cpu", 4000)
+    mine = SpectralTransformer(8, 2, 2, 32).double().mix
+    layer = torch.nn.TransformerEncoderLayer(8, 2, 32, batch_first=True)
+    theirs = torch.nn.TransformerEncoder(layer, 2, enable_nested_tensor=False).double()
+    theirs.load_state_dict(mine.state_dict())
+    x = torch.randn(40, 5, 8, dtype=torch.float64, requires_grad=True)
+    for training in (True, False):
+        found = []
+        for net in (mine.train(training), theirs.train(training)):
+            torch.manual_seed(0)
+            out = net(x)
+            found.append([out, torch.rand(1), *torch.autograd.grad(out.sin().sum(), [x, *net.parameters()])])
+        torch.testing.assert_close(*found)

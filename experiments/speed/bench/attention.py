@@ -122,7 +122,7 @@ def _measure(name: str, rounds: int) -> Iterator[Sequence[str]]:
 
 
 TABLE = Table(
-    "models",
+    "every-model",
     "Every position model in one attention",
     ("model", "made for", "on", *(cell for b, n in SIZES for cell in (f"{b} of {n}, ms", f"{b} of {n} / none"))),
     [Row(name, "units of each size", partial(_measure, name)) for name in MODELS],

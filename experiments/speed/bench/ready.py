@@ -51,12 +51,12 @@ def _collate(structures: Sequence[Structure]) -> Ways:
 
 
 def _one_by_one(
-    encoding: Mapping[str, object], peer: Callable[[object], object], structures: Sequence[Structure]
+    name: str, encoding: Mapping[str, object], peer: Callable[[object], object], structures: Sequence[Structure]
 ) -> Ways:
     """A transform of PyG's graphs, ours and theirs."""
     data, ours = [pyg_data(structure) for structure in structures], AddEncoding(dict(encoding))
     return (
-        type(peer).__name__,
+        name,
         lambda: [ours(each.clone()) for each in data],
         lambda: [peer(each.clone()) for each in data],
     )
@@ -67,8 +67,13 @@ VECTORS: Mapping[str, object] = {"name": "laplacian", "k": 8}
 JOBS: Mapping[str, Callable[[Sequence[Structure]], Ways]] = {
     "batch-of": _batch,
     "batch-collate": _collate,
-    "add-encoding-random-walk": partial(_one_by_one, WALKS, AddRandomWalkPE(16)),
-    "add-encoding-laplacian": partial(_one_by_one, VECTORS, AddLaplacianEigenvectorPE(8, is_undirected=True)),
+    "add-encoding-random-walk": partial(_one_by_one, "AddRandomWalkPE", WALKS, AddRandomWalkPE(16)),
+    "add-encoding-laplacian": partial(
+        _one_by_one,
+        "AddLaplacianEigenvectorPE, is_undirected=True",
+        VECTORS,
+        AddLaplacianEigenvectorPE(8, is_undirected=True),
+    ),
 }
 SAMPLES = ("larger molecules", "larger AMR graphs")
 

@@ -73,7 +73,13 @@ SPECTRA = (
         _ours,
         (
             Peer("scipy", scipy_matrix, _by_scipy, _told),
-            Peer("PyG", pyg_data, PYG, lambda s, data: _told(s, data.laplacian_eigenvector_pe)),
+            Peer(
+                "PyG",
+                pyg_data,
+                PYG,
+                lambda s, data: _told(s, data.laplacian_eigenvector_pe),
+                named="PyG, is_undirected=True",
+            ),
         ),
         ("larger molecules", "larger AMR graphs", "drawn graphs", "one drawn graph"),
         close=1e-4,  # PyG's entries are of float32

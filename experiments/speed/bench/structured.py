@@ -132,7 +132,7 @@ def _hugging_face(x: Tensor, dims: Dims) -> Layer | None:
     from transformers import T5Config, T5EncoderModel
 
     config = T5Config(
-        d_model=dims.width, d_kv=WIDTH, d_ff=1, num_heads=HEADS, num_layers=1, dropout_rate=0.0, vocab_size=1
+        d_model=dims.width, d_kv=WIDTH, d_ff=1, num_heads=HEADS, num_layers=1, dropout_rate=0.0, vocab_size=2
     )
     model = T5EncoderModel(config)
     net = model.encoder.block[0].layer[0].SelfAttention
