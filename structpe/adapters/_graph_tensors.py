@@ -31,7 +31,7 @@ from structpe.system.workers import workers
 
 __all__ = [
     "Asked",
-    "Edges",
+    "EdgeHashes",
     "Origin",
     "Transform",
     "attribute",
@@ -63,7 +63,7 @@ def marked(values: Tensor, number: int) -> Tensor:
     return values.masked_fill(values == UNREACHABLE, torch.inf if values.is_floating_point() else number)
 
 
-def origin(encoding: Encoding, edges: Edges, values: Tensor, number: int) -> Tensor:
+def origin(encoding: Encoding, edges: EdgeHashes, values: Tensor, number: int) -> Tensor:
     """``pe_NAME_of`` of an encoded graph.
 
     Args:
@@ -81,7 +81,7 @@ def origin(encoding: Encoding, edges: Edges, values: Tensor, number: int) -> Ten
 
 
 @dataclass(frozen=True)
-class Edges:
+class EdgeHashes:
     """The edges of a graph, by hashes.
 
     Attributes:
@@ -97,7 +97,7 @@ class Edges:
     in_order: int
 
     @classmethod
-    def of(cls, data: Any) -> Edges:
+    def of(cls, data: Any) -> EdgeHashes:
         """Of a graph of PyG."""
         edges = np.add(_edges(data).cpu().numpy(), 1, dtype=np.int64)
         hashes = _hashes(edges[0], edges[1], np.arange(1, edges.shape[1] + 1))

@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from torch.nn.functional import dropout
 
 from structpe.adapters._graph_tensors import (
-    Edges,
+    EdgeHashes,
     Origin,
     Transform,
     attribute,
@@ -130,7 +130,7 @@ class AddEncoding(Transform):
 
     A pair without a path, elsewhere UNREACHABLE, has one more than the largest possible distance: max_distance + 1, or
     without max_distance the number of nodes; real numbers are infinite. ``many`` encodes a list at once, which is
-    faster.
+    faster. The result is a copy of the graph that shares its tensors, as those of PyG's transforms.
 
     If a transform renumbers or removes nodes, PyG keeps their values, which are those of the encoded graph. It does not
     do so for pairs: add encodings of pairs after all transforms that change nodes or edges, as the last of a
@@ -147,7 +147,7 @@ class AddEncoding(Transform):
 
     def many(self, graphs: Sequence[Any], store: str | Path | None = None, jobs: int = 1) -> list[Any]:
         copies = [copy(data) for data in graphs]  # as the transforms of PyG do
-        structures, edges = [as_structure(data) for data in copies], [Edges.of(data) for data in copies]
+        structures, edges = [as_structure(data) for data in copies], [EdgeHashes.of(data) for data in copies]
         for encoding, each in encoded(structures, self.encodings, store, jobs).items():
             name = attribute(encoding)
             for data, found, ends in zip(copies, each, edges, strict=True):

@@ -340,12 +340,12 @@ def with_signs(vectors: Floats, rank: Ids, start: Ids) -> Floats:
     """
     if not len(start):
         return vectors
-    sizes = starts_of([])[1:] if not len(start) else np.append(start[1:], len(vectors)) - start
+    sizes = np.append(start[1:], len(vectors)) - start
     sign = np.maximum.reduceat(vectors, start) + np.minimum.reduceat(vectors, start)  # that tells of most
     graph, column = np.nonzero(np.abs(sign) <= _SAME)
-    widths = 1 << np.ceil(np.log2(sizes[graph])).astype(np.int64)
-    for width in np.unique(widths).tolist():  # zeros are added to v and -v alike
-        some = np.flatnonzero(widths == width)
+    widths = np.frexp(sizes[graph] - 0.5)[1]  # of powers of 2
+    for power in set(widths.tolist()):
+        some, width = np.flatnonzero(widths == power), 1 << power  # zeros are added to v and -v alike
         mine, place = graph[some], np.arange(width)
         there = place < sizes[mine, None]
         rows = np.where(there, start[mine, None] + place, 0)

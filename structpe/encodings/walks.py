@@ -87,7 +87,9 @@ class Walks:
         """The steps; with ``undirected``, max(A, A^T) in place of A."""
         nodes = int(graphs.start[-1])
         source, target = graphs.edges.T
-        mirrored = (source != target) & ~np.repeat(graphs.directed, np.diff(graphs.edge_start))
+        mirrored = source != target
+        if graphs.directed.any():
+            mirrored &= ~np.repeat(graphs.directed, np.diff(graphs.edge_start))
         both = np.concatenate([source, target[mirrored]]), np.concatenate([target, source[mirrored]])
         counted = _Steps.counted_dense if nodes <= _TABLE else _Steps.counted
         return cls(graphs, counted(*both, nodes, undirected), ~graphs.directed | undirected)
