@@ -29,15 +29,17 @@ from typing import Any
 
 import torch
 from timing import clock, shown
-from torch import Tensor
+from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 sys.path.insert(0, str(Path(__file__).parent / "bench"))
-from attention import DIMS, Around
+from attention import DIMS, SITE
 from samples import binary_trees
 
+from structpe.attention import Layout
 from structpe.errors import StructPEError
-from structpe.positions import MODELS, build, by_rows
+from structpe.nn.layer import Attention, Context, OwnAttention
+from structpe.positions import MODELS, PositionModel, Positions, build, by_rows
 from structpe.positions.batch import encode
 from structpe.structure import Structure
 from structpe.transforms import grid
@@ -47,7 +49,6 @@ SMALL, LARGE = (4, 128), (1, 512)
 GRIDS = {128: ((8, 16), (4, 4, 8)), 512: ((16, 32), (8, 8, 8))}
 TURN, LONGEST = 0.03, 12.0
 """Seconds of a turn at the least, and after which no further round of a model begins."""
-ABOVE = 3.0
 PRODUCTS = (
     *("mm", "addmm", "bmm", "baddbmm", "convolution", "convolution_backward", "mkldnn_rnn_layer"),
     *("linalg_matrix_exp", "_linalg_eigh", "linalg_lu_factor_ex", "_linalg_solve_ex"),
@@ -108,6 +109,24 @@ def _alone(function: Any, args: Sequence[Any], options: Sequence[tuple[str, Any]
     given = [each.drawn() if isinstance(each, _Like) else each for each in args]
     named = {name: each.drawn() if isinstance(each, _Like) else each for name, each in options}
     return turns({"": lambda: function(*given, **named)}, 3, TURN / 10)[""]
+
+
+class Around(nn.Module):
+    """One attention with a norm before, as in a layer.
+
+    Without the norm some scores would be so large that weights are subnormal, with which processors are slow.
+    """
+
+    def __init__(self, position: PositionModel) -> None:
+        super().__init__()
+        self.position, self.norm = position, nn.LayerNorm(DIMS.width)
+        self.attention = OwnAttention() if position.own_attention else Attention(DIMS)
+
+    def forward(self, x: Tensor, positions: Positions) -> Tensor:
+        """(b, n, d) to (b, n, d)."""
+        context = Context(self.position, Layout.full(*x.shape[:2]), [positions])
+        rows = self.norm(context.before(context.inputs(x.flatten(0, 1)), SITE))
+        return self.attention(rows, context, SITE).view_as(x)
 
 
 def step_of(name: str, count: int, units: int) -> Callable[[], None]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
@@ -25,11 +26,12 @@ from structpe.data.chunks import columns
 from structpe.data.store import write
 from structpe.encodings.base import UNREACHABLE, Asked, Column, Encoded, Encoding, as_encoding
 from structpe.errors import EncodingError, PositionError
-from structpe.structure import Structure
+from structpe.structure import Ids, Structure
 from structpe.system.workers import workers
 
 __all__ = [
     "Asked",
+    "EdgeHashes",
     "Origin",
     "Transform",
     "attribute",
@@ -61,22 +63,46 @@ def marked(values: Tensor, number: int) -> Tensor:
     return values.masked_fill(values == UNREACHABLE, torch.inf if values.is_floating_point() else number)
 
 
-def origin(encoding: Encoding, data: Any, values: Tensor, number: int) -> Tensor:
+def origin(encoding: Encoding, edges: EdgeHashes, values: Tensor, number: int) -> Tensor:
     """``pe_NAME_of`` of an encoded graph.
 
     Args:
         encoding: the encoding.
-        data: the graph.
+        edges: of the graph.
         values: the tensor of its values.
         number: the number that stands for UNREACHABLE.
     """
-    edges, size = _edges(data).cpu(), int(data.num_nodes)
-    numbers = torch.arange(1, size + 1)
     # If there are as many values as edges, PyG takes them for values of edges, and sorts or removes them together.
-    ordered = encoding.arity == 2 and len(values) == edges.shape[1]
-    ((in_any_order, in_order),) = _sums(edges, numbers, torch.zeros_like(numbers), 1).tolist()
-    whole = torch.tensor([size, _digest(encoding), in_order if ordered else in_any_order, ordered, number])
-    return torch.cat([numbers[:, None], whole.expand(size, -1)], dim=1)
+    ordered = encoding.arity == 2 and len(values) == edges.count
+    rows = np.empty((edges.nodes, 6), dtype=np.int64)
+    rows[:, 0] = np.arange(1, edges.nodes + 1)
+    rows[:, 1:] = edges.nodes, _digest(encoding), edges.in_order if ordered else edges.in_any_order, ordered, number
+    return torch.from_numpy(rows)
+
+
+@dataclass(frozen=True)
+class EdgeHashes:
+    """The edges of a graph, by hashes.
+
+    Attributes:
+        nodes: number of nodes of the graph.
+        count: number of edges.
+        in_any_order: a hash that does not depend on the order of the edges.
+        in_order: a hash that does.
+    """
+
+    nodes: int
+    count: int
+    in_any_order: int
+    in_order: int
+
+    @classmethod
+    def of(cls, data: Any) -> EdgeHashes:
+        """Of a graph of PyG."""
+        edges = np.add(_edges(data).cpu().numpy(), 1, dtype=np.int64)
+        hashes = _hashes(edges[0], edges[1], np.arange(1, edges.shape[1] + 1))
+        in_any_order, in_order = hashes.sum(axis=1).tolist()
+        return cls(int(data.num_nodes), edges.shape[1], in_any_order, in_order)
 
 
 def is_of(encoding: Encoding, rows: Tensor) -> bool:
@@ -124,7 +150,8 @@ class Origin:
         same = self.rows[:, 0] == torch.arange(len(self.rows)) - first + 1
         if not bool((same & (self.rows[:, SIZE] == self.sizes[self.graph])).all()):
             raise self._changed("nodes have been left out or numbered otherwise")
-        sums = _sums(_edges(self.batch).cpu(), self.rows[:, 0], self.graph, len(self.sizes))[self.graph]
+        edges = _edges(self.batch).cpu().numpy()
+        sums = torch.from_numpy(_sums(edges, self.rows[:, 0].numpy(), self.graph.numpy(), len(self.sizes)))[self.graph]
         ordered = self.rows[:, ORDERED] == 1
         kept = torch.where(ordered, sums[:, 1], sums[:, 0]) == self.rows[:, EDGES]
         if not bool((kept | (~ordered & any_edges)).all()):
@@ -157,22 +184,26 @@ def _edges(data: Any) -> Tensor:
     return edges
 
 
-def _sums(edges: Tensor, numbers: Tensor, graph: Tensor, count: int) -> Tensor:
+def _sums(edges: Ids, numbers: Ids, graph: Ids, count: int) -> Ids:
     """(count, 2) a hash of the edges of each graph in any order, and a hash in this order."""
     of = graph[edges[0]]
-    per_graph = torch.bincount(of, minlength=count)
-    place = torch.arange(len(of)) - (per_graph.cumsum(0) - per_graph)[of] + 1
-    source, target = numbers[edges[0]], numbers[edges[1]]
-    each = torch.stack([_mixed(source, target, torch.zeros_like(place)), _mixed(source, target, place)], dim=1)
-    return torch.zeros(count, 2, dtype=torch.int64).index_add_(0, of, each)
+    per_graph = np.bincount(of, minlength=count)
+    place = np.arange(len(of)) - (per_graph.cumsum() - per_graph)[of] + 1
+    result = np.zeros((count, 2), dtype=np.int64)
+    np.add.at(result, of, _hashes(numbers[edges[0]], numbers[edges[1]], place).T)
+    return result
 
 
-def _mixed(source: Tensor, target: Tensor, place: Tensor) -> Tensor:
-    """A hash of three numbers; sums and products of int64 wrap around."""
-    found = source * 0x1E3779B97F4A7C15 + target * 0x3F58476D1CE4E5B9 + place * 0x14D049BB133111EB
+def _hashes(source: Ids, target: Ids, place: Ids) -> Ids:
+    """(2, e) a hash of two numbers, and one of three; sums and products of int64 wrap around."""
+    found = np.empty((2, len(source)), dtype=np.int64)
+    found[0] = source * 0x1E3779B97F4A7C15 + target * 0x3F58476D1CE4E5B9
+    found[1] = found[0] + place * 0x14D049BB133111EB
     for factor in (0x3F51AFD7ED558CCD, 0x44CEB9FE1A85EC53):
-        found = (found ^ (found >> 32)) * factor
-    return found ^ (found >> 32)
+        found ^= found >> 32
+        found *= factor
+    found ^= found >> 32
+    return found
 
 
 @lru_cache(maxsize=64)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from torch import Tensor, nn
 from torch.nn.functional import dropout
 
 from structpe.adapters._graph_tensors import (
+    EdgeHashes,
     Origin,
     Transform,
     attribute,
@@ -128,7 +130,7 @@ class AddEncoding(Transform):
 
     A pair without a path, elsewhere UNREACHABLE, has one more than the largest possible distance: max_distance + 1, or
     without max_distance the number of nodes; real numbers are infinite. ``many`` encodes a list at once, which is
-    faster.
+    faster. The result is a copy of the graph that shares its tensors, as those of PyG's transforms.
 
     If a transform renumbers or removes nodes, PyG keeps their values, which are those of the encoded graph. It does not
     do so for pairs: add encodings of pairs after all transforms that change nodes or edges, as the last of a
@@ -144,11 +146,11 @@ class AddEncoding(Transform):
     """
 
     def many(self, graphs: Sequence[Any], store: str | Path | None = None, jobs: int = 1) -> list[Any]:
-        copies = [data.clone() for data in graphs]
-        structures = [as_structure(data) for data in copies]
+        copies = [copy(data) for data in graphs]  # as the transforms of PyG do
+        structures, edges = [as_structure(data) for data in copies], [EdgeHashes.of(data) for data in copies]
         for encoding, each in encoded(structures, self.encodings, store, jobs).items():
             name = attribute(encoding)
-            for data, found in zip(copies, each, strict=True):
+            for data, found, ends in zip(copies, each, edges, strict=True):
                 if f"{name}_of" in data and not is_of(encoding, data[f"{name}_of"]):
                     raise EncodingError(
                         f"the graph has {name} already, of another encoding or other options than {encoding!r}, which "
@@ -158,7 +160,7 @@ class AddEncoding(Transform):
                 if "unreachable" in encoding.codes:
                     number = beyond(encoding, made, data.num_nodes)
                     made = marked(made, number)
-                data[name], data[f"{name}_of"] = made, origin(encoding, data, made, number)
+                data[name], data[f"{name}_of"] = made, origin(encoding, ends, made, number)
                 # PyG adds the number of earlier nodes to attributes whose names contain "index".
                 if (pairs := listed(found)) is not None:
                     data[f"{name}_index"] = pairs

@@ -27,7 +27,7 @@ from structpe.encodings.columns import narrow, starts_of
 from structpe.encodings.compiled import OF_A_LIST, compiled
 from structpe.encodings.graphs import Graphs, concatenated_once
 from structpe.positions import Positions
-from structpe.positions.batch import checked, join
+from structpe.positions.batch import checked, gathered, join
 from structpe.structure import Ids, Structure
 
 __all__ = [
@@ -542,10 +542,10 @@ def collate(
         padding: id that pads target texts; None if targets are not texts.
         device: type of the device that will compute; a GPU wants fewer buckets.
     """
-    order = sorted(range(len(examples)), key=lambda i: examples[i].size)
-    each = [examples[i] for i in order]
-    sizes = np.array([example.size for example in each])
-    encoded = {encoding: [example.encoded[encoding] for example in each] for encoding in each[0].encoded}
+    sizes = np.array([example.size for example in examples])
+    order = np.argsort(sizes, kind="stable")
+    each, sizes = [examples[i] for i in order.tolist()], sizes[order]
+    encoded = _of_each([example.encoded for example in each])
     reverse = np.concatenate([example.edges.reverse for example in each])
     masks = [example.target_mask for example in each if example.target_mask is not None]
     return Batch(
@@ -557,8 +557,23 @@ def collate(
         **_laid_out(sizes, encoded, _layouts(sizes.tolist(), grouping, device, bool(encoded))),
         target=_targets(each, padding),
         target_mask=torch.from_numpy(np.flatnonzero(np.concatenate(masks))) if masks else None,
-        order=torch.tensor(order),
+        order=torch.from_numpy(order),
     )
+
+
+def _of_each(given: Sequence[Mapping[Encoding, Encoded]]) -> dict[Encoding, Column | Sequence[Encoded]]:
+    """Per encoding, the values of all structures; a column if they share a table, as those of one column do."""
+    names = list(given[0])
+    if all(list(each) == names for each in given):  # faster than to look each up, which computes its hash
+        columns: Any = zip(names, zip(*(each.values() for each in given), strict=True), strict=True)
+    else:
+        columns = ((encoding, [each[encoding] for each in given]) for encoding in names)
+    found = dict[Encoding, Column | Sequence[Encoded]]()
+    for encoding, values in columns:
+        first = values[0].values
+        shared = encoding.arity == 2 and all(each.values is first and each.rows is None for each in values)
+        found[encoding] = gathered(encoding, values) if shared else values
+    return found
 
 
 def _layouts(sizes: list[int], grouping: Grouping, device: str, encoded: bool) -> tuple[Layout, Layout]:

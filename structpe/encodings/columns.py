@@ -214,6 +214,20 @@ def _pad(index: Array, starts: Ids, sizes: Ids, square: NDArray[np.bool_], resul
             k += n
 
 
+@compiled
+def _unfold(index: Array, first: Ids, sizes: Ids, half: NDArray[np.bool_], line: NDArray[np.bool_], out: Array) -> None:
+    for g in range(len(sizes)):
+        n, q = sizes[g], first[g]
+        for i in range(n):
+            if line[g]:  # by offset, from 1 - n on
+                q = first[g] + n - 1 - i
+            for j in range(i + 1 if half[g] else n):
+                out[g, i, j] = index[q]
+                if half[g]:
+                    out[g, j, i] = index[q]
+                q += 1
+
+
 @dataclass(frozen=True, eq=False)
 class Encoded:
     """An encoding of one structure of u units.
@@ -464,6 +478,8 @@ class Column:
         result, square = np.zeros((count, most, most), dtype=dtype), widths == np.square(self.sizes)
         if pays := _pad.pays(_A_SLICE * count):
             _pad(owned(index), self.starts, self.sizes, square, result)
+            if square.all():
+                return result
         places = zip(self.sizes.tolist(), self.starts.tolist(), square.tolist(), strict=False)
         for each, (n, first, is_whole) in enumerate(places):
             if not is_whole:
@@ -471,6 +487,24 @@ class Column:
             elif not pays:
                 result[each, :n, :n] = index[first : first + n * n].reshape(n, n)
         return result
+
+    def chosen(self, items: Ids) -> Column | Sequence[Encoded]:
+        """Some structures: a padded column if all pairs have values of one table, except for sequences alone."""
+        sizes, lengths = self.sizes[items], np.diff(self.starts)[items]
+        half = (lengths == sizes * (sizes + 1) // 2) & (sizes > 2)
+        line = (lengths == 2 * sizes - 1) & (sizes > 1)
+        own = self.listed is not None or self.row_starts is not None or self.widths is not None
+        if self.index is None or own or line.all():
+            return [self[item] for item in items.tolist()]
+        most = int(sizes.max())
+        result = np.zeros((len(items), most, most), dtype=self.index.dtype)
+        if _unfold.pays(result.size):
+            _unfold(owned(self.index), self.starts[items], sizes, half, line, result)
+        else:
+            for square, item, n in zip(result, items.tolist(), sizes.tolist(), strict=True):
+                square[:n, :n] = self[item].matrix()
+        widths = np.full(len(items), most)
+        return Column(sizes, self.values, result.reshape(-1), starts_of(np.square(widths)), widths=widths)
 
     def _part(self, first: int, end: int, step: int) -> Column:
         """Consecutive structures, without a copy of their values."""

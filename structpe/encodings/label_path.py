@@ -10,7 +10,16 @@ from typing import Literal
 import numpy as np
 
 from structpe.computed import computed
-from structpe.encodings.base import FIT, Column, Encoded, Encoding, check_all_pairs, check_limits, check_sizes
+from structpe.encodings.base import (
+    FIT,
+    Column,
+    Encoded,
+    Encoding,
+    check_all_pairs,
+    check_limits,
+    check_matrices,
+    check_sizes,
+)
 from structpe.encodings.columns import narrow
 from structpe.encodings.graphs import Graphs
 from structpe.encodings.label_path_search import FIRST_STEP, UNKNOWN, PairSequences, labels_of, search, walk
@@ -73,10 +82,10 @@ class LabelPath(Encoding, name="label-path"):
         return replace(self, labels=labels_of(structures))
 
     def many(self, structures: Sequence[Structure]) -> Column:
-        check_all_pairs(self, structures, self.paths)
+        graphs, cut = Graphs.of(structures), self.longer == "cut"
+        check_matrices(self, graphs.most, self.paths)
         _check_fitted(self, self.labels, structures)
         numbers = {label: i for i, label in enumerate(self.labels)}
-        graphs, cut = Graphs.of(structures), self.longer == "cut"
         if self.paths == 1:
             found = search(graphs, structures, numbers, self.max_length, cut)
             return Column.of_pairs(graphs.units, found.table, found.index)

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, count, repeat
+from itertools import chain, count, pairwise, repeat
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from structpe.encodings.columns import blocks, narrow, ranges, starts_of
 from structpe.encodings.compiled import OF_A_LIST, compiled
@@ -181,8 +180,8 @@ _EMPTY, _NONE, _LONG, _FIRST = range(4)
 _PAIRS = 1 << 18  # of the graphs that NumPy searches together: fewer take more calls, more do not stay in the cache
 _CELLS = 1 << 18  # of an index, renumbered at a time
 _FEW = 32  # numbers that are sorted as they come
-_ROOM = 1 << 12  # nodes for which a trie has room at first
-_MIX = 0x1E3779B97F4A7C15  # spreads the keys of the hash table
+_TOGETHER = 1 << 20  # pairs of the nodes from which numba searches together
+_FREE = -1  # a pair that is not reached
 _SLOWER = 4  # how much longer a pair takes than a distance, both without numba
 
 
@@ -209,7 +208,7 @@ class _Found:
     Attributes:
         index: (P,) the node of the trie for each pair of nodes.
         trie: (3, s) of each node: that of the sequence without the last symbol; the last symbol; the number of symbols.
-            The first three have their own number as symbol, and no others.
+            The first three have their own number as symbol, and no others. By that number, then by the sequence.
     """
 
     index: Array
@@ -236,14 +235,13 @@ def search(
     steps = _Steps.of(graphs, structures, labels)
     longest = int(graphs.sizes.max()) if max_length is None else max_length
     compiled_pays = _search.pays(OF_A_LIST + _SLOWER * int(graphs.pair_start[-1]))
-    found = [_compiled(graphs, steps, longest, cut)] if compiled_pays else [*_in_parts(graphs, steps, longest, cut)]
+    found = [*(_compiled if compiled_pays else _in_parts)(graphs, steps, longest, cut)]
     indices, tries = [each.index for each in found], [each.trie for each in found]
     del found
-    first = starts_of([trie.shape[1] for trie in tries])
     special = np.array([True, *(any((index == node).any() for index in indices) for node in (_NONE, _LONG))])
-    row, table, above = _rows(tries, special, steps.symbols)
-    rows = np.split(row, first[1:-1])
-    index = np.concatenate([_renumbered(part, own) for part, own in zip(indices, rows, strict=True)])
+    nodes, trie = _merged(tries, steps.symbols)
+    row, table, above = _table(trie, special, steps.symbols)
+    index = np.concatenate([_renumbered(part, row[own]) for part, own in zip(indices, nodes, strict=True)])
     return _in_use(PairSequences(table, above, index), graphs)
 
 
@@ -270,7 +268,7 @@ class _Steps:
 
     Attributes:
         first: (T + 1,) the first step from each node, and m.
-        step: (m,) symbol << bits | target, those from one node together; targets count within a structure.
+        step: (m,) symbol << bits | target, ascending for each node; targets count within a structure.
         bits: as many as the largest target needs.
         symbols: number of symbols.
     """
@@ -294,9 +292,12 @@ class _Steps:
         base, up = np.repeat(graphs.start[:-1], counts), down + (np.repeat(graphs.directed, counts) & (down != UNKNOWN))
         bits = int(graphs.sizes.max(initial=1)).bit_length()
         step = np.concatenate([down << bits | target - base, up << bits | source - base])
-        nodes, steps = int(graphs.start[-1]), len(step)
-        rows = csr_array((step, (np.concatenate([source, target]), np.arange(steps))), shape=(nodes, max(steps, 1)))
-        return cls(rows.indptr.astype(np.int64), rows.data, bits, FIRST_STEP + 2 * len(labels))
+        begin, symbols = np.concatenate([source, target]), FIRST_STEP + 2 * len(labels)
+        numbers = bits + symbols.bit_length()
+        step |= begin << numbers  # sorting numbers is several times as fast as sorting their places
+        step.sort()
+        step &= (1 << numbers) - 1
+        return cls(starts_of(np.bincount(begin, minlength=int(graphs.start[-1]))), step, bits, symbols)
 
     def onward(self, nodes: Ids) -> tuple[Ids, Ids]:
         """All steps from some nodes: the index of the node in the list, and the step."""
@@ -305,40 +306,68 @@ class _Steps:
         return np.repeat(np.arange(len(nodes)), degree), self.step[ranges(begin, degree)]
 
 
-def _rows(tries: list[Array], special: NDArray[np.bool_], symbols: int) -> tuple[Array, Array, Ids]:
-    """The row of each node, one trie after the other, the table, and the parent of each of its rows.
-
-    Equal sequences have one row.
+def _merged(tries: list[Array], symbols: int) -> tuple[list[Array], Array]:
+    """The node in one trie for each node of several, and that trie. Nodes are sorted by depth, then by sequence.
 
     Args:
-        tries: they are taken out of the list, as there may not be memory for them beside the table.
-        special: which of the first three nodes have a row.
+        tries: they are taken out of the list, as there may not be memory for them beside the others.
         symbols: number of symbols.
     """
+    if len(tries) == 1:
+        return [np.arange(tries[0].shape[1])], tries.pop()
     first = starts_of([trie.shape[1] for trie in tries])
     parent = np.concatenate([trie[0] + at for trie, at in zip(tries, first, strict=False)])
     symbol, depth = np.concatenate([trie[1:] for trie in tries], axis=1)
+    parts = [tries[0][:, :_FIRST].astype(np.int64)]
     tries.clear()
-    row = np.where(depth == 0, (np.cumsum(special) - 1)[np.minimum(symbol, _LONG)], 0)
+    node = np.where(depth == 0, symbol, 0)
     by_depth = np.argsort(depth.astype(np.uint16), kind="stable")  # counted, not compared, as there are two bytes
     levels = np.split(by_depth, np.cumsum(np.bincount(depth))[:-1])[1:]
-    ends, keys = [_EMPTY, int(special.sum())], []
-    for members in levels:
-        key = (row[parent[members]] - ends[-2]) * symbols + symbol[members]
+    begin, end = _EMPTY, _FIRST
+    for length, members in enumerate(levels, start=1):
+        key = (node[parent[members]] - begin) * symbols + symbol[members]
         mine, where = np.unique(narrow(key), return_inverse=True)
-        row[members] = ends[-1] + where
-        ends.append(ends[-1] + len(mine))
-        keys.append(mine.astype(np.int64))
-    check_memory(ends[-1], len(levels))
-    table = np.full((ends[-1], max(len(levels), 1)), -1, dtype=np.min_scalar_type(-symbols))
-    table[: ends[1], 0] = np.array([SELF, UNREACHED, TOO_LONG])[special]
-    above = np.full(len(table), -1)
-    for length, mine in enumerate(keys):
-        of_level = table[ends[length + 1] : ends[length + 2]]
-        of_level[:, :length] = table[ends[length] : ends[length + 1], :length][mine // symbols]
-        of_level[:, length] = mine % symbols
-        above[ends[length + 1] : ends[length + 2]] = ends[length] + mine // symbols if length else -1
+        node[members], mine = end + where, mine.astype(np.int64)
+        parts.append(np.stack([begin + mine // symbols, mine % symbols, np.full_like(mine, length)]))
+        begin, end = end, end + len(mine)
+    return np.split(narrow(node), first[1:-1]), np.concatenate(parts, axis=1)
+
+
+def _table(trie: Array, special: NDArray[np.bool_], symbols: int) -> tuple[Array, Array, Ids]:
+    """The row of each node of a trie, the table, and the parent of each of its rows; nodes are sorted by depth.
+
+    Args:
+        trie: (3, s).
+        special: which of the first three nodes have a row.
+        symbols: number of symbols.
+    """
+    begin = int(special.sum())
+    row = np.concatenate([np.cumsum(special) - 1, np.arange(begin, begin + trie.shape[1] - _FIRST)])
+    parent, symbol, depth = trie[:, _FIRST:]
+    above = np.concatenate([np.full(begin, -1), np.where(depth > 1, row[parent], -1)])
+    width = int(depth.max(initial=1))
+    check_memory(len(above), width)
+    table = np.full((len(above), width), -1, dtype=np.min_scalar_type(-symbols))
+    table[:begin, 0] = np.array([SELF, UNREACHED, TOO_LONG])[special]
+    if _write.pays(table.size):
+        _write(above, symbol, depth, begin, table)
+        return narrow(row), table, above
+    ends = begin + np.cumsum(np.bincount(depth, minlength=1))
+    for length, (first, last) in enumerate(pairwise(ends)):
+        table[first:last, :length] = table[above[first:last], :length]
+        table[first:last, length] = symbol[first - begin : last - begin]
     return narrow(row), table, above
+
+
+@compiled
+def _write(above: Ids, symbol: Array, depth: Array, begin: int, table: Array) -> None:
+    for number in range(len(symbol)):
+        mine, length = table[begin + number], depth[number]
+        if length > 1:
+            other = table[above[begin + number]]
+            for place in range(length - 1):
+                mine[place] = other[place]
+        mine[length - 1] = symbol[number]
 
 
 def _in_use(paths: PairSequences, graphs: Graphs) -> PairSequences:
@@ -355,113 +384,103 @@ def _in_use(paths: PairSequences, graphs: Graphs) -> PairSequences:
     return PairSequences(table[:, :longest], above, _renumbered(index, narrow(row)))
 
 
-def _compiled(graphs: Graphs, steps: _Steps, longest: int, cut: bool) -> _Found:
-    """By one search after the other, which write into one trie."""
-    of_graphs = graphs.start, graphs.graph, graphs.pair_start
-    index = np.full(int(graphs.pair_start[-1]), _NONE, dtype=np.uint16)
-    trie = np.zeros((3, _ROOM), dtype=np.int32)  # parent, symbol, depth
-    trie[1, :_FIRST] = range(_FIRST)
-    source, used = 0, _FIRST
-    while True:
-        slots = np.full(2 * trie.shape[1], -1, dtype=np.int32)
-        _fill(slots, trie, used, steps.symbols)
-        source, used = _search(
-            source,
-            used,
-            *of_graphs,
-            steps.first,
-            steps.step,
-            steps.bits,
-            longest,
-            cut,
-            steps.symbols,
-            index,
-            trie,
-            slots,
-        )
-        if source == len(graphs.graph):
-            return _Found(index, trie[:, :used])
-        trie = np.concatenate([trie, np.zeros_like(trie)], axis=1)
-        if trie.shape[1] > 1 << 16:
-            index = index.astype(np.uint32, copy=False)
-
-
-@compiled
-def _fill(slots: Array, trie: Array, used: int, symbols: int) -> None:
-    for node in range(_FIRST, used):
-        slot = ((trie[0, node] * symbols + trie[1, node]) * _MIX >> 32) & (len(slots) - 1)
-        while slots[slot] >= 0:
-            slot = (slot + 1) & (len(slots) - 1)
-        slots[slot] = node
+def _compiled(graphs: Graphs, steps: _Steps, longest: int, cut: bool) -> Iterator[_Found]:
+    """By searches from some nodes at once, level by level; each part has a trie of its own."""
+    base, counts = graphs.start[graphs.graph], np.diff(steps.first)
+    target = ((steps.step & steps.low) + np.repeat(base, counts)).astype(np.int32)
+    symbol, widths = (steps.step >> steps.bits).astype(np.int32), graphs.sizes[graphs.graph]
+    most = max(min(_TOGETHER, int(graphs.pair_start[-1])), int(widths.max()))
+    queue = [np.empty(most, dtype=np.int32) for _ in range(6)]
+    trie = np.empty((3, most + _FIRST), dtype=np.int32)
+    trie[:, :_FIRST] = [[0, 0, 0], range(_FIRST), [0, 0, 0]]
+    for part in blocks(widths, _TOGETHER):
+        index = np.full(int(widths[part].sum()), _FREE, dtype=np.int32)
+        sources = part.start, part.stop, base, widths
+        used = _search(*sources, steps.first, target, symbol, longest, cut, steps.symbols, index, *queue, trie)
+        yield _Found(index.astype(np.min_scalar_type(used)), trie[:, :used].copy())
 
 
 @compiled
 def _search(
-    source: int,
-    used: int,
-    start: Ids,
-    graph: Ids,
-    pair_start: Ids,
+    begin: int,
+    end: int,
+    base: Ids,
+    widths: Ids,
     first: Ids,
-    step: Ids,
-    bits: int,
+    target: Array,
+    symbol: Array,
     longest: int,
     cut: bool,
     symbols: int,
     index: Array,
+    node: Array,
+    pair: Array,
+    group: Array,
+    last: Array,
+    moved_node: Array,
+    moved_pair: Array,
     trie: Array,
-    slots: Array,
-) -> tuple[int, int]:
-    """From ``source`` on, while there is room: the next source, and how many nodes the trie has.
+) -> int:
+    """From all nodes of ``begin`` to ``end`` at once: how many nodes the trie has.
 
-    Nodes of a level are visited in the order of their sequences. Those with the same sequence are one group, whose
-    steps are sorted: so the first to reach a node reaches it by the smallest sequence. A child of the group's node in
-    the trie is found by open addressing: ``slots`` is a hash table of (node, symbol), a power of 2 in size.
+    The queue has pairs (their node and number, the sequence that leads there, its last symbol) in the order of
+    sequences, which is that of the nodes of the trie. Those with one sequence are a group. What is reached from a
+    group has the smallest symbol of any of its steps there, and is then sorted by symbol; until that the index has
+    the place in the queue, as -2 and less.
     """
-    low, most = (1 << bits) - 1, len(slots) - 1
-    queue, number, keys = np.empty(low + 1, np.int64), np.empty(low + 1, np.int64), np.empty(len(step), np.int64)
-    # A search adds a node to the trie for each node of the graph at the most; the caller makes room for the next one.
-    while source < len(graph) and used + len(queue) <= trie.shape[1]:
-        a, n = start[graph[source]], start[graph[source] + 1] - start[graph[source]]
-        row = index[pair_start[graph[source]] + (source - a) * n :][:n]
-        row[source - a], queue[0], number[0] = _EMPTY, source, _EMPTY
-        done, filled, end, length = 0, 1, 1, 0  # of the queue: visited, known, the end of the level, and its length
-        while done < filled:
-            if done == end:
-                end, length = filled, length + 1
-            # The steps from all nodes of the group to nodes without a sequence. A step is its symbol, then its target,
-            # so sorted numbers are in the order of symbols. Few numbers are sorted fastest as they come.
-            group, last, some = number[done], done, 0
-            while last < end and number[last] == group:
-                for p in range(first[queue[last]], first[queue[last] + 1]):
-                    if row[step[p] & low] == _NONE:
-                        place, some = some, some + 1
-                        while 0 < place < _FEW and keys[place - 1] > step[p]:
-                            keys[place] = keys[place - 1]
-                            place -= 1
-                        keys[place] = step[p]
-                last += 1
-            if some > _FEW:
-                keys[:some].sort()
-            # Each target gets the child of the group's node by the symbol; steps with one symbol share it.
-            done, child, before = last, -1, -1
-            for key in keys[:some]:
-                target, symbol = key & low, key >> bits
-                if row[target] != _NONE:  # reached by another of these steps
-                    continue
-                if length >= longest:
-                    child = group if cut else _LONG
-                elif symbol != before:
-                    before, slot = symbol, ((group * symbols + symbol) * _MIX >> 32) & most
-                    while slots[slot] >= 0 and (trie[0, slots[slot]] != group or trie[1, slots[slot]] != symbol):
-                        slot = (slot + 1) & most
-                    if slots[slot] < 0:
-                        trie[0, used], trie[1, used], trie[2, used] = group, symbol, length + 1
-                        slots[slot], used = used, used + 1
-                    child = slots[slot]
-                row[target], queue[filled], number[filled], filled = child, a + target, child, filled + 1
-        source += 1
-    return source, used
+    count, done, filled, used, length, at = np.zeros(symbols + 1, dtype=np.int64), 0, 0, _FIRST, 0, 0
+    for source in range(begin, end):
+        node[filled], pair[filled], group[filled] = source, at + source - base[source], _EMPTY
+        index[pair[filled]], filled, at = _EMPTY, filled + 1, at + widths[source]
+    while done < filled:
+        level, length = filled, length + 1
+        while done < level:
+            mine, fresh = group[done], filled
+            while done < level and group[done] == mine:
+                row, here = pair[done] - node[done], node[done]
+                for step in range(first[here], first[here + 1]):
+                    reached = row + target[step]
+                    place = -2 - index[reached]
+                    if place == -2 - _FREE:
+                        node[filled], pair[filled], last[filled] = target[step], reached, symbol[step]
+                        index[reached], filled = -2 - filled, filled + 1
+                    elif place >= 0 and symbol[step] < last[place]:
+                        last[place] = symbol[step]
+                done += 1
+            if length > longest:
+                for i in range(fresh, filled):
+                    index[pair[i]] = group[i] = mine if cut else _LONG
+                continue
+            if filled - fresh <= _FEW:
+                for i in range(fresh + 1, filled):
+                    here, reached, own, place = node[i], pair[i], last[i], i
+                    while place > fresh and last[place - 1] > own:
+                        node[place], pair[place], last[place] = node[place - 1], pair[place - 1], last[place - 1]
+                        place -= 1
+                    node[place], pair[place], last[place] = here, reached, own
+            else:
+                count[:] = 0
+                for i in range(fresh, filled):
+                    moved_node[i], moved_pair[i], group[i] = node[i], pair[i], last[i]
+                    count[last[i] + 1] += 1
+                for i in range(symbols):
+                    count[i + 1] += count[i]
+                for i in range(fresh, filled):
+                    own = group[i]
+                    place = fresh + count[own]
+                    node[place], pair[place], last[place] = moved_node[i], moved_pair[i], own
+                    count[own] += 1
+            before = -1
+            for i in range(fresh, filled):
+                if last[i] != before:
+                    before = last[i]
+                    trie[0, used], trie[1, used], trie[2, used], used = mine, before, length, used + 1
+                index[pair[i]] = group[i] = used - 1
+    if filled < len(index):
+        for i in range(len(index)):
+            if index[i] == _FREE:
+                index[i] = _NONE
+    return used
 
 
 def _in_parts(graphs: Graphs, steps: _Steps, longest: int, cut: bool) -> Iterator[_Found]:

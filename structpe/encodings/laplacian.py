@@ -119,7 +119,8 @@ class Laplacian(_Lowest, name="laplacian"):
     For a repeated eigenvalue only the space is determined, and the solver chooses its basis; :meth:`repeated` says
     where. Models that must not depend on signs or bases use an invariant (SignNet, SPE).
 
-    Computed in float64; above 500 nodes by Lanczos iterations from fixed starts. Residuals are checked and, if it is
+    Computed in float64, from the singular vectors of half the matrix if edges join two sides only, as in trees; above
+    500 nodes by Lanczos iterations from fixed starts, first in float32. Residuals are checked in float64 and, if it is
     cheap, eigenvalues are counted, so no copy of a repeated one is missed. If the computation would take longer
     than ``minutes``, by an estimate for one core, an error is raised before it begins: from about 500,000 nodes on,
     except for trees, paths and graphs that are nearly one.

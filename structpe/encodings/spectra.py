@@ -340,12 +340,12 @@ def with_signs(vectors: Floats, rank: Ids, start: Ids) -> Floats:
     """
     if not len(start):
         return vectors
-    sizes = np.diff(start, append=len(vectors))
+    sizes = np.append(start[1:], len(vectors)) - start
     sign = np.maximum.reduceat(vectors, start) + np.minimum.reduceat(vectors, start)  # that tells of most
     graph, column = np.nonzero(np.abs(sign) <= _SAME)
-    widths = 1 << np.ceil(np.log2(sizes[graph])).astype(np.int64)
-    for width in np.unique(widths).tolist():  # zeros are added to v and -v alike
-        some = np.flatnonzero(widths == width)
+    widths = np.frexp(sizes[graph] - 0.5)[1]  # of powers of 2
+    for power in set(widths.tolist()):
+        some, width = np.flatnonzero(widths == power), 1 << power  # zeros are added to v and -v alike
         mine, place = graph[some], np.arange(width)
         there = place < sizes[mine, None]
         rows = np.where(there, start[mine, None] + place, 0)
@@ -533,6 +533,9 @@ class _Group:
 
 def _groups(graphs: Graphs, connected: bool, count: int, normalised: bool) -> Iterator[_Group]:
     """Groups of connected parts, or of whole structures; for D^-1/2 A D^-1/2 some have sides of ``count`` or more."""
+    if int(graphs.start[-1]) <= _SEARCHED:
+        yield from _few_groups(graphs, connected, count, normalised)
+        return
     nodes, start, first = _ordered(graphs, connected, count, normalised)
     sizes, place = np.diff(start), np.empty_like(nodes)
     place[nodes] = np.arange(len(nodes))
@@ -579,8 +582,6 @@ def _sides(graphs: Graphs) -> tuple[Ids, Ids]:
     are connected by a cycle of odd length.
     """
     nodes = int(graphs.start[-1])
-    if nodes <= _SEARCHED:
-        return _searched_sides(nodes, graphs.edges.tolist())
     ends = np.concatenate([graphs.edges, graphs.edges[:, ::-1]]).T + np.array([[0], [nodes]])
     cover = csr_array((np.ones(ends.shape[1], dtype=np.int8), (ends[0], ends[1])), shape=(2 * nodes, 2 * nodes))
     one, copy = connected_components(cover, directed=False)[1].reshape(2, nodes).astype(np.int64)
@@ -589,26 +590,65 @@ def _sides(graphs: Graphs) -> tuple[Ids, Ids]:
     return numbers[lower], np.where(one == copy, -1, one > copy)
 
 
-def _searched_sides(nodes: int, edges: list[list[int]]) -> tuple[Ids, Ids]:
-    near: list[list[int]] = [[] for _ in range(nodes)]
+def _searched(nodes: int, edges: list[list[int]]) -> tuple[list[list[int]], list[set[int]], list[int]]:
+    """The connected parts, the neighbours of each node, and its side."""
+    near: list[set[int]] = [set() for _ in range(nodes)]
     for source, target in edges:
-        near[source].append(target)
-        near[target].append(source)
-    part, side, found = [-1] * nodes, [0] * nodes, -1
+        near[source].add(target)
+        near[target].add(source)
+    side, parts = [-2] * nodes, []
     for node in range(nodes):
-        if part[node] < 0:
-            found += 1
-            part[node], reached, odd = found, [node], False
+        if side[node] == -2:
+            side[node], reached, odd = 0, [node], False
             for at in reached:
+                other = 1 - side[at]
                 for to in near[at]:
-                    if part[to] < 0:
-                        part[to], side[to] = found, 1 - side[at]
+                    if side[to] == -2:
+                        side[to] = other
                         reached.append(to)
-                    elif side[to] == side[at]:
+                    elif side[to] != other:
                         odd = True
             for at in reached if odd else ():
                 side[at] = -1
-    return np.array(part, dtype=np.int64), np.array(side, dtype=np.int64)
+            parts.append(reached)
+    return parts, near, side
+
+
+def _few_groups(graphs: Graphs, connected: bool, count: int, normalised: bool) -> Iterator[_Group]:
+    """The same groups of few nodes, each of one part: NumPy's calls for the others take longer than lists."""
+    total = int(graphs.start[-1])
+    parts, near, side = _searched(total, graphs.edges.tolist())
+    if not connected:
+        start = graphs.start.tolist()
+        parts = [list(range(begin, end)) for begin, end in pairwise(start)]
+    scale = np.maximum(list(map(len, near)), 1) ** -0.5 if normalised else None
+    for part in parts:
+        of = [side[node] for node in part]
+        other = sum(of)
+        first = min(other, len(part) - other)
+        if not normalised or -1 in of or first < count:
+            part.sort()
+            first = 0
+        else:
+            before = int(2 * other < len(part))
+            part.sort(key=lambda node: (side[node] != before, node))
+        yield _few(part, first, near, scale)
+
+
+def _few(part: list[int], first: int, near: list[set[int]], scale: Floats | None) -> _Group:
+    size = len(part)
+    place = {node: number for number, node in enumerate(part)}
+    pairs = [(place[node], other) for node in part for to in near[node] if (other := place[to]) >= place[node]]
+    pairs.sort()
+    source, target = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+    nodes = np.array(part, dtype=np.int64)
+    weights = np.ones(len(pairs))
+    if scale is not None:
+        scale = scale[nodes]
+        weights = scale[source] * scale[target]
+    cells = source * (size - first) + target - first
+    degree = np.array([len(near[node]) for node in part], dtype=np.int64)
+    return _Group(nodes[None], degree[None], first, cells, weights)
 
 
 def _decomposed(group: _Group, count: int, normalised: bool) -> tuple[Floats, Floats]:

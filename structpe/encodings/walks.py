@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,40 @@ Array = NDArray[Any]
 _LARGE = 500  # above this number of nodes, a graph is walked from some of its nodes at a time
 _CELLS = 1 << 16  # of a dense matrix: half a dozen of them stay in the cache
 _TARGETS = 32  # of a large graph: more numbers per node do not stay in the cache
+_TABLE = 128  # up to so many nodes, a table of all pairs takes less time than a sparse matrix
+
+
+class _Steps(NamedTuple):
+    """The rows of a sparse square matrix, as in ``csr_array``: SciPy's checks of one take as long as a small graph."""
+
+    indptr: NDArray[np.int32]
+    indices: NDArray[np.int32]
+    data: Floats
+
+    @classmethod
+    def counted(cls, source: Ids, target: Ids, nodes: int, undirected: bool) -> _Steps:
+        """D^-1 A of edges; with ``undirected``, of max(A, A^T)."""
+        counts = csr_array((np.ones(len(source)), (source, target)), shape=(nodes, nodes))
+        if undirected:
+            counts = csr_array(counts.maximum(counts.T))
+        counts.data /= np.repeat(counts.sum(axis=1), np.diff(counts.indptr))
+        return cls(counts.indptr, counts.indices, counts.data)
+
+    @classmethod
+    def counted_dense(cls, source: Ids, target: Ids, nodes: int, undirected: bool) -> _Steps:
+        """The same numbers, of few nodes in less time."""
+        counts = np.bincount(source * nodes + target, minlength=nodes * nodes).reshape(nodes, nodes)
+        if undirected:
+            counts = np.maximum(counts, counts.T)
+        row, indices = counts.nonzero()
+        indptr = starts_of(np.bincount(row, minlength=nodes)).astype(np.int32)
+        return cls(indptr, indices.astype(np.int32), counts[row, indices] / counts.sum(axis=1)[row])
+
+    def of_graph(self, first: int, end: int) -> csr_array:
+        """The rows and columns of some nodes."""
+        begin, last = self.indptr[[first, end]]
+        some = self.data[begin:last], self.indices[begin:last] - first, self.indptr[first : end + 1] - begin
+        return csr_array(some, shape=(end - first, end - first))
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,12 +74,12 @@ class Walks:
 
     Attributes:
         graphs: the graphs.
-        steps: (T, T) P = D^-1 A, where A counts edges and rows of nodes without an edge are zero.
+        steps: P = D^-1 A, where A counts edges and rows of nodes without an edge are zero.
         back: (g,) whether A of a graph is symmetric.
     """
 
     graphs: Graphs
-    steps: csr_array
+    steps: _Steps
     back: NDArray[np.bool_]
 
     @classmethod
@@ -53,13 +87,12 @@ class Walks:
         """The steps; with ``undirected``, max(A, A^T) in place of A."""
         nodes = int(graphs.start[-1])
         source, target = graphs.edges.T
-        mirrored = (source != target) & ~np.repeat(graphs.directed, np.diff(graphs.edge_start))
+        mirrored = source != target
+        if graphs.directed.any():
+            mirrored &= ~np.repeat(graphs.directed, np.diff(graphs.edge_start))
         both = np.concatenate([source, target[mirrored]]), np.concatenate([target, source[mirrored]])
-        counts = csr_array((np.ones(len(both[0])), both), shape=(nodes, nodes))
-        if undirected:
-            counts = csr_array(counts.maximum(counts.T))
-        counts.data /= np.repeat(counts.sum(axis=1), np.diff(counts.indptr))
-        return cls(graphs, counts, ~graphs.directed | undirected)
+        counted = _Steps.counted_dense if nodes <= _TABLE else _Steps.counted
+        return cls(graphs, counted(*both, nodes, undirected), ~graphs.directed | undirected)
 
     def returns(self, steps: int) -> NDArray[np.float32]:
         """(T, steps) diagonals of P, P^2, ... of each graph, from half of the powers.
@@ -79,7 +112,7 @@ class Walks:
                 result[block.nodes] = block.returns(steps)
         for graph in np.flatnonzero(self.graphs.sizes > largest):
             a, b = self.graphs.start[graph : graph + 2]
-            result[a:b] = _of_large(csr_array(self.steps[a:b, a:b]), bool(self.back[graph]), steps)
+            result[a:b] = _of_large(self.steps.of_graph(a, b), bool(self.back[graph]), steps)
         return result
 
     def powers(self, steps: int) -> Column:
@@ -126,7 +159,7 @@ class _Block:
     step: csr_array
 
     @classmethod
-    def of(cls, graphs: Graphs, steps: csr_array, members: Ids) -> _Block:
+    def of(cls, graphs: Graphs, steps: _Steps, members: Ids) -> _Block:
         size, start = int(graphs.sizes[members[0]]), graphs.start[members]
         nodes = start[:, None] + np.arange(size)
         rows = nodes.reshape(-1)
@@ -380,6 +413,9 @@ class RandomWalk(OfNodes, name="random-walk"):
         return Walks.of(graphs, self.undirected).returns(self.steps)
 
     def _check_time(self, structures: Sequence[Structure], graphs: Graphs) -> None:
+        nodes = int(graphs.start[-1])
+        if _SECONDS / 60 * nodes * (nodes + 2 * len(graphs.edges)) * self.steps <= self.minutes:
+            return  # all of them together, so each
         edges = np.diff(graphs.edge_start) * np.where(graphs.directed & (not self.undirected), 1, 2)
         minutes = _SECONDS / 60 * graphs.sizes * (graphs.sizes + edges) * self.steps
         for which in np.flatnonzero(minutes > self.minutes)[:1]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from structpe.errors import ConversionError, located
@@ -98,7 +99,8 @@ def each_structure(thing: Any, **options: Any) -> Iterator[Structure]:
     elif isinstance(thing, Iterator):
         yield from of_rows(thing, lambda each: as_structure(each, **options))
     else:
-        chosen = _claimed(thing)
+        kind: Any = type(thing)
+        chosen = _of_class(kind, len(CONVERTERS)) or _of_mapping(thing)
         if options:  # reading a signature takes as long as a small graph
             options = Builder(ConversionError).bound(chosen.read, (), options, f"converter {chosen.name!r}").arguments
         found = chosen.read(thing, **options)
@@ -153,14 +155,20 @@ def convert(structure: Structure, to: str, **options: Any) -> Any:
     return chosen.write(structure, **found.arguments)
 
 
-def _claimed(thing: Any) -> Converter:
-    claimed = {name: known for known in CONVERTERS.values() for name in known.classes}
+@lru_cache(maxsize=64)
+def _of_class(kind: type, known: int) -> Converter | None:
+    """The converter that claims a class or a base of it; None if none does. ``known`` is the number of converters."""
+    claimed = {name: each for each in CONVERTERS.values() for name in each.classes}
     # The nearest first, Python's own at the end: a sparse matrix of SciPy may be a dict.
-    for cls in sorted(type(thing).__mro__, key=lambda cls: cls.__module__ == "builtins"):
-        if (known := claimed.get(f"{cls.__module__.partition('.')[0]}.{cls.__name__}")) is not None:
-            return known
+    for cls in sorted(kind.__mro__, key=lambda cls: cls.__module__ == "builtins"):
+        if (found := claimed.get(f"{cls.__module__.partition('.')[0]}.{cls.__name__}")) is not None:
+            return found
+    return None
+
+
+def _of_mapping(thing: Any) -> Converter:
     if isinstance(thing, Mapping):  # such as a row that Hugging Face's datasets give to a function
         return CONVERTERS["rows"]
-    classes = ", ".join(sorted(claimed))
+    classes = ", ".join(sorted(name for known in CONVERTERS.values() for name in known.classes))
     given = f"{type(thing).__module__}.{type(thing).__qualname__}"
     raise ConversionError(f"no converter takes a {given}; known are objects of {classes}; files are read with read()")

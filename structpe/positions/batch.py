@@ -28,6 +28,7 @@ __all__ = [
     "checked",
     "clipped",
     "encode",
+    "gathered",
     "holds",
     "indices",
     "join",
@@ -246,7 +247,7 @@ def join(
         encoded: of each encoding.
         present: (b, m) which places hold a unit, None if all do; ``by size`` if it is not known yet.
     """
-    columns = {e: each if isinstance(each, Column) else _gathered(e, each) for e, each in encoded.items()}
+    columns = {e: each if isinstance(each, Column) else gathered(e, each) for e, each in encoded.items()}
     joined = {encoding: _joined(encoding, column) for encoding, column in columns.items()}
     if isinstance(present, str):
         present = _present(next(iter(columns.values())).sizes) if columns else None
@@ -259,7 +260,7 @@ def _present(sizes: NDArray[np.int64]) -> Tensor | None:
     return None if sizes.min() == most else torch.from_numpy(np.arange(most) < sizes[:, None])
 
 
-def _gathered(encoding: Encoding, encoded: Sequence[Encoded]) -> Column:
+def gathered(encoding: Encoding, encoded: Sequence[Encoded]) -> Column:
     """A column of structures that were encoded before, of which many share a table of values, such as distances."""
     values, sizes = [e.values for e in encoded], np.array([e.count for e in encoded])
     if encoding.arity == 1:

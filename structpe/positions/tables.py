@@ -375,8 +375,8 @@ def by_head(pairs: Lookup, table: Tensor, queries: slice = slice(None)) -> Tenso
         queries: which ones; by default all.
     """
     first, last, _ = queries.indices(pairs.index.shape[1])
-    toeplitz = isinstance(pairs.index, Toeplitz)
-    index = pairs.index.block(first, last, pairs.index.m).dense() if toeplitz else pairs.index[:, queries]
+    given = pairs.index
+    index = given.block(first, last, given.m).dense() if isinstance(given, Toeplitz) else given[:, queries]
     local = table.index_select(0, pairs.rows.long().flatten()).view(*pairs.rows.shape, -1).transpose(1, 2)
     b, h = max(len(local), len(index)), local.shape[1]
     picked = local.expand(b, -1, -1).gather(-1, index.long().flatten(1)[:, None].expand(b, h, -1))

@@ -46,7 +46,7 @@ from tests.adapters.models import (
 )
 from tests.modules import ROOT
 from tests.positions.cases import NAMES, TREES, made
-from tests.representatives import fewer, only
+from tests.representatives import few, fewer, only
 
 ADDED = ("t5", "shaw", "graformer")
 WHERE = [(name, "encoder") for name in ENCODERS]
@@ -95,7 +95,7 @@ def test_at_first_nothing_changes_and_every_number_has_a_gradient(entered: tuple
 
 
 @pytest.mark.parametrize("training", only([False, True], True))
-@pytest.mark.parametrize("position", fewer(NAMES))
+@pytest.mark.parametrize("position", few(NAMES))
 def test_every_position_model_starts_at_the_function_of_the_checkpoint_or_says_why_not(
     position: str, training: bool
 ) -> None:

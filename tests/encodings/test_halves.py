@@ -15,7 +15,9 @@ from structpe.data.store_index import mapped
 from structpe.encodings import Distance, Encoding, Resistance, UndirectedDistance
 from structpe.encodings.columns import halves, is_half, whole
 from structpe.encodings.compiled import slow
+from structpe.positions.batch import encode
 from structpe.structure import Structure, path
+from structpe.terms import Toeplitz
 from tests.examples import examples
 from tests.strategies import structures
 
@@ -66,3 +68,27 @@ def test_undirected_distances_take_half_of_the_bytes(tmp_path: Path) -> None:
     stored = load(tmp_path / "s").of(UndirectedDistance())
     for structure, each in zip(some, stored, strict=True):
         np.testing.assert_array_equal(each.pairs(), UndirectedDistance().one(structure).pairs())
+
+
+@pytest.mark.parametrize("how", ["fast", "slow"])
+def test_a_batch_of_some_structures_of_a_store(how: str, tmp_path: Path) -> None:
+    """Halves, squares and sequences are written into padded squares, the same as those of the structures themselves."""
+    random = np.random.default_rng(0)
+    graphs = [Structure(("x",) * n, random.integers(0, n, (n, 2)), directed=bool(n % 2)) for n in (1, 2, 3, 6, 9, 70)]
+    graphs += [*RINGS, path(["a", "b"]), path(["a"]), path(list("abcde"))]
+    encodings: list[Encoding] = [Distance(), UndirectedDistance(), Resistance()]
+    store = write(tmp_path / "store", graphs, encodings)
+    for items in ([14, 3, 0, 7, 3, 12, 5, 2, 1], [14, 12], [13, 0], [-1, 3], [4]):
+        with slow() if how == "slow" else nullcontext():
+            stored, direct = store.positions(items), encode([graphs[i] for i in items], encodings)
+        for encoding in encodings:
+            mine, other = stored[encoding], direct[encoding]
+            assert isinstance(mine.index, Toeplitz) == isinstance(other.index, Toeplitz)
+            np.testing.assert_allclose(mine.dense(), other.dense(), rtol=1e-9)
+            if not isinstance(mine.index, Toeplitz):
+                outside = np.ones(mine.index.shape, dtype=bool)
+                for row, i in zip(outside, items, strict=True):
+                    row[: graphs[i].size, : graphs[i].size] = False
+                assert encoding.real or not mine.index.numpy()[outside].any()
+    with pytest.raises(IndexError, match="structure 15 of a store of 15"):
+        store.positions([0, 15])

@@ -168,6 +168,25 @@ def assert_same_by_both_ways(encoding: Encoding, batch: list[Structure]) -> None
         assert np.array_equal(mine, other)
 
 
+@pytest.mark.parametrize("together", [1, 700])
+@pytest.mark.parametrize("encoding", [LabelPath(), LabelPath(max_length=2), LabelPath(max_length=2, longer="symbol")])
+def test_nodes_that_are_searched_together_and_one_by_one(
+    encoding: LabelPath, together: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More labels and more steps from one sequence than are sorted as they come."""
+    generator, graphs = np.random.default_rng(0), []
+    for size, count in ((60, 90), (1, 0), (70, 69), (40, 300)):
+        relations = generator.choice(["a", "b", "c"], count).tolist()
+        graphs.append(Structure(("x",) * size, generator.integers(0, size, (count, 2)), relations))
+    fitted = encoding.fit(graphs)
+    whole = fitted.many(graphs)
+    monkeypatch.setattr(label_path_search, "_TOGETHER", together)
+    parts = fitted.many(graphs)
+    assert np.array_equal(whole.values, parts.values)
+    assert np.array_equal(whole.index, parts.index)  # type: ignore[arg-type]
+    assert_same_by_both_ways(fitted, graphs)
+
+
 def test_a_path_graph_reads_as_steps_down_and_up() -> None:
     encoding = LabelPath(max_length=2).fit([path("abc")])
     assert encoding.labels == ("",)

@@ -68,6 +68,7 @@ def compare(
     top = np.iinfo(plain.dtype).max
     flat = np.concatenate([*(each.reshape(-1) for each in expected), np.zeros(0)])
     np.testing.assert_array_equal(plain, np.where(np.isfinite(flat), flat, top))
+    assert flat[np.isfinite(flat)].max(initial=0) < top, "a length is what stands for no path"
     if plain.dtype.kind == "u":
         assert (plain.dtype == np.uint8) == (flat[np.isfinite(flat)].max(initial=0) <= 254)
 
@@ -119,8 +120,9 @@ def test_lengths_of_graphs_of_all_sizes(degree: int, directed: bool) -> None:
     only([63, 64, 65, 66, 127, 128, 129, 254, 255, 256, 257, 511, 514, 700], 64, 65, 128, 254, 255, 256, 511, 514),
 )
 def test_lengths_that_eight_bits_do_not_hold(size: int) -> None:
-    """A ring with directions has lengths up to its size - 1, one without up to half of it; others beside stay right."""
-    check([ring(5), ring(size, directed=True), ring(size), star(70), drawn_graph(20, 15, directed=True)])
+    """A line and a ring with directions have lengths up to size - 1, a ring without up to half; others stay right."""
+    line = Structure(("",) * size, ring(size).edges[:-1])
+    check([ring(5), ring(size, directed=True), ring(size), line, star(70), drawn_graph(20, 15, directed=True)])
 
 
 @pytest.mark.usefixtures("wide")

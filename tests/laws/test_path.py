@@ -16,7 +16,7 @@ from structpe.positions.batch import encode
 from structpe.structure import Structure, path
 from structpe.terms import Lookup, Terms
 from tests.datasets import corpus
-from tests.representatives import few
+from tests.representatives import fewer
 
 DIMS = Dims(8, 2, 1)
 
@@ -108,7 +108,7 @@ def test_relative_models_on_distance_are_those_on_offset(name: str) -> None:
     assert_twins(name, Distance(), Offset(), list(map(line, LENGTHS)))
 
 
-@pytest.mark.parametrize("name", few(PAIRS))
+@pytest.mark.parametrize("name", fewer(PAIRS))
 def test_also_on_real_sentences(name: str) -> None:
     sentences = sentences_of_ewt(60)
     assert len(sentences) > 20
