@@ -16,7 +16,6 @@ from structpe.encodings import (
     Offset,
     RandomWalk,
     UndirectedDistance,
-    distance,
     spectra,
 )
 from structpe.encodings.compiled import slow
@@ -127,15 +126,13 @@ def test_the_ends_of_a_path_are_as_far_apart_as_it_is_long(size: int) -> None:
     assert UndirectedDistance().one(path(["x"] * size)).pairs().max() == size - 1
 
 
-def test_eight_bits_hold_the_paths_of_every_graph_that_gets_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The longest path of a graph of _INF nodes is _INF - 1, the first number that must not be taken for "none"."""
-    assert distance._SMALL <= distance._INF
-    assert np.iinfo(np.uint8).max >= 2 * distance._INF
-    monkeypatch.setattr(distance, "_SMALL", n := distance._INF)
-    backwards = Structure(("x",) * n, np.column_stack([np.arange(1, n), np.arange(n - 1)]))  # no plain sequence
+@pytest.mark.parametrize("size", [126, 127, 128, 129, 254, 255, 256, 257])
+def test_eight_bits_hold_the_paths_of_every_graph_that_gets_them(size: int) -> None:
+    """Some number of eight bits means that there is no path; no path may be so long that it is taken for that."""
+    backwards = Structure(("x",) * size, np.column_stack([np.arange(1, size), np.arange(size - 1)]))  # no sequence
     with slow():
         there, apart = Distance().one(backwards).pairs(), UndirectedDistance().one(backwards).pairs()
-    np.testing.assert_array_equal(there, -Offset().one(path(["x"] * n)).pairs())
+    np.testing.assert_array_equal(there, -Offset().one(path(["x"] * size)).pairs())
     np.testing.assert_array_equal(apart, np.abs(there))
 
 
