@@ -395,17 +395,18 @@ def _compiled(graphs: Graphs, steps: _Steps, longest: int, cut: bool) -> Iterato
     trie[:, :_FIRST] = [[0, 0, 0], range(_FIRST), [0, 0, 0]]
     for part in blocks(widths, _TOGETHER):
         index = np.full(int(widths[part].sum()), _FREE, dtype=np.int32)
-        sources = part.start, part.stop, base, widths
-        used = _search(*sources, steps.first, target, symbol, longest, cut, steps.symbols, index, *queue, trie)
+        filled, rows = part.stop - part.start, starts_of(widths[part])[:-1]
+        queue[0][:filled], queue[2][:filled] = np.arange(part.start, part.stop), _EMPTY
+        queue[1][:filled] = rows + queue[0][:filled] - base[part]
+        index[queue[1][:filled]] = _EMPTY
+        used = _search(filled, steps.first, target, symbol, longest, cut, steps.symbols, index, *queue, trie)
+        index[index == _FREE] = _NONE
         yield _Found(index.astype(np.min_scalar_type(used)), trie[:, :used].copy())
 
 
 @compiled
 def _search(
-    begin: int,
-    end: int,
-    base: Ids,
-    widths: Ids,
+    filled: int,
     first: Ids,
     target: Array,
     symbol: Array,
@@ -421,31 +422,27 @@ def _search(
     moved_pair: Array,
     trie: Array,
 ) -> int:
-    """From all nodes of ``begin`` to ``end`` at once: how many nodes the trie has.
+    """From the nodes that are in the queue at first, ``filled`` of them: how many nodes the trie has.
 
     The queue has pairs (their node and number, the sequence that leads there, its last symbol) in the order of
     sequences, which is that of the nodes of the trie. Those with one sequence are a group. What is reached from a
     group has the smallest symbol of any of its steps there, and is then sorted by symbol; until that the index has
     the place in the queue, as -2 and less.
     """
-    count, done, filled, used, length, at = np.zeros(symbols + 1, dtype=np.int64), 0, 0, _FIRST, 0, 0
-    for source in range(begin, end):
-        node[filled], pair[filled], group[filled] = source, at + source - base[source], _EMPTY
-        index[pair[filled]], filled, at = _EMPTY, filled + 1, at + widths[source]
+    count, done, used, length = np.zeros(symbols + 1, dtype=np.int64), 0, _FIRST, 0
     while done < filled:
         level, length = filled, length + 1
         while done < level:
-            mine, fresh = group[done], filled
+            mine, fresh, before = group[done], filled, -1
             while done < level and group[done] == mine:
                 row, here = pair[done] - node[done], node[done]
                 for step in range(first[here], first[here + 1]):
                     reached = row + target[step]
-                    place = -2 - index[reached]
-                    if place == -2 - _FREE:
+                    if index[reached] == _FREE:
                         node[filled], pair[filled], last[filled] = target[step], reached, symbol[step]
                         index[reached], filled = -2 - filled, filled + 1
-                    elif place >= 0 and symbol[step] < last[place]:
-                        last[place] = symbol[step]
+                    elif index[reached] < 0 and symbol[step] < last[-2 - index[reached]]:
+                        last[-2 - index[reached]] = symbol[step]
                 done += 1
             if length > longest:
                 for i in range(fresh, filled):
@@ -453,33 +450,24 @@ def _search(
                 continue
             if filled - fresh <= _FEW:
                 for i in range(fresh + 1, filled):
-                    here, reached, own, place = node[i], pair[i], last[i], i
-                    while place > fresh and last[place - 1] > own:
-                        node[place], pair[place], last[place] = node[place - 1], pair[place - 1], last[place - 1]
-                        place -= 1
-                    node[place], pair[place], last[place] = here, reached, own
+                    here, reached, own, k = node[i], pair[i], last[i], i
+                    while k > fresh and last[k - 1] > own:
+                        node[k], pair[k], last[k], k = node[k - 1], pair[k - 1], last[k - 1], k - 1
+                    node[k], pair[k], last[k] = here, reached, own
             else:
                 count[:] = 0
                 for i in range(fresh, filled):
                     moved_node[i], moved_pair[i], group[i] = node[i], pair[i], last[i]
                     count[last[i] + 1] += 1
-                for i in range(symbols):
-                    count[i + 1] += count[i]
+                count[:] = np.cumsum(count)
                 for i in range(fresh, filled):
-                    own = group[i]
-                    place = fresh + count[own]
-                    node[place], pair[place], last[place] = moved_node[i], moved_pair[i], own
-                    count[own] += 1
-            before = -1
+                    k, count[group[i]] = fresh + count[group[i]], count[group[i]] + 1
+                    node[k], pair[k], last[k] = moved_node[i], moved_pair[i], group[i]
             for i in range(fresh, filled):
                 if last[i] != before:
                     before = last[i]
                     trie[0, used], trie[1, used], trie[2, used], used = mine, before, length, used + 1
                 index[pair[i]] = group[i] = used - 1
-    if filled < len(index):
-        for i in range(len(index)):
-            if index[i] == _FREE:
-                index[i] = _NONE
     return used
 
 
