@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -179,6 +179,7 @@ def _repeated(values: Any, times: int) -> Any:
     return SparsePairs(values.table, values.index.repeat(times), listed)
 
 
+_PART = 1 << 18  # pairs that are renumbered at a time
 _WIDE = 64  # values of a shared table above which those that no pair of the batch has are left out
 
 
@@ -310,26 +311,37 @@ def _merge(column: Column, real: bool) -> Lookup:
         return _lookup_of_sequences(table, sequences)
     widths = None if column.row_starts is None else np.diff(column.row_starts)
     used = len(table) if widths is None else int(widths.max())
+    if used > _WIDE and (widths is None or len(widths) == 1):  # a vocabulary for all, such as distances
+        there, column = _there(column, used)
+        index = column.padded(np.dtype(_narrowest(len(there))))
+        return Lookup(torch.from_numpy(table[places[there]]), torch.arange(len(there))[None], torch.from_numpy(index))
     index = column.padded(np.dtype(_narrowest(used)))
     if widths is not None and len(widths) > 1:
         return Lookup(torch.from_numpy(owned(table)), _pad(places, widths), torch.from_numpy(index))
-    if used > _WIDE:  # a vocabulary for all, such as distances
-        there, index = _there(index, used)
-        of_batch = torch.from_numpy(table[places[there]])
-        return Lookup(of_batch, torch.arange(len(there))[None], torch.from_numpy(index))
     return Lookup(torch.from_numpy(owned(table)), torch.from_numpy(places)[None], torch.from_numpy(index))
 
 
-def _there(index: NDArray[Any], used: int) -> tuple[NDArray[Any], NDArray[Any]]:
-    """The values that some pair of the batch has, of a vocabulary that all structures of a data set share."""
+def _there(column: Column, used: int) -> tuple[NDArray[Any], Column]:
+    """The values that some pair of the batch has, of a vocabulary of all structures of a data set; a column of these.
+
+    Padding has the first value of the vocabulary.
+    """
+    index, first = column.index, int(column.sizes.min() < column.sizes.max())
+    assert index is not None  # it is of all pairs
     if used > 16 * index.size:  # then sorting the index is faster than counting: label paths of a large data set
-        there, number = np.unique(index, return_inverse=True)
-        return there, number.reshape(index.shape).astype(_narrowest(len(there)))
+        there, where = np.unique(np.append(index, np.zeros(first, dtype=index.dtype)), return_inverse=True)
+        return there, replace(column, index=where[: len(index)].astype(_narrowest(len(there))))
     present = np.zeros(used, dtype=np.bool_)
-    for rows in index:  # an index of int64 of all would take eight times the memory
-        present[rows] = True
+    present[:first] = True
+    parts = [slice(at, at + _PART) for at in range(0, len(index), _PART)]
+    for part in parts:  # an index of int64 of all would take eight times the memory
+        present[index[part]] = True
     there = np.flatnonzero(present)
-    return there, (np.cumsum(present) - 1).astype(_narrowest(len(there)))[index]
+    numbers = (np.cumsum(present) - 1).astype(_narrowest(len(there)))
+    number = np.empty(len(index), dtype=numbers.dtype)
+    for part in parts:
+        numbers.take(index[part], out=number[part], mode="clip")  # faster than checking each
+    return there, replace(column, index=number)
 
 
 def _cut(table: Tensor) -> Tensor:
