@@ -63,4 +63,6 @@ class Dropout(nn.Dropout):
 
     def forward(self, input: Tensor) -> Tensor:
         """The input, in training with :func:`dropout`."""
-        return dropout(input, self.p) if self.training and not self.inplace else super().forward(input)
+        if not self.training or not self.p:
+            return input
+        return super().forward(input) if self.inplace else dropout(input, self.p)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
+from torch.nn import functional
 
 from structpe.attention import Layout
 from structpe.data.batch import Batch, Grouping
@@ -55,8 +58,32 @@ class FeatureEmbedding(nn.Module):
             mapped: Tensor = self.linear(x.to(self.linear.weight.dtype))
             return mapped
         assert self.table is not None
-        embedded: Tensor = self.table(self.first.expand(count, 1) if x is None else x + self.first)
+        which, table = self.first.expand(count, 1) if x is None else x + self.first, self.table.weight
+        exact = table.device.type == "cpu" and table.dtype in (torch.float32, torch.float64)
+        if torch.compiler.is_compiling() or not exact:
+            embedded: Tensor = self.table(which)
+        else:
+            embedded = _Summed.apply(table, which)  # type: ignore[no-untyped-call]
         return embedded
+
+
+class _Summed(torch.autograd.Function):
+    """sum_c table[which_ic], as ``EmbeddingBag``, whose gradient sorts all ids: a quarter of its time on a CPU."""
+
+    @staticmethod
+    def forward(ctx: Any, table: Tensor, which: Tensor) -> Tensor:
+        ctx.save_for_backward(which)
+        ctx.rows = len(table)
+        one = which.shape[1] == 1
+        return table.index_select(0, which[:, 0]) if one else functional.embedding_bag(which, table, mode="sum")
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        (which,) = ctx.saved_tensors
+        of_table = grad.new_zeros(ctx.rows, grad.shape[1])
+        for column in which.unbind(1):
+            of_table.index_add_(0, column, grad)
+        return of_table, None
 
 
 class Stack(nn.Module):

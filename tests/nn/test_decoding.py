@@ -102,8 +102,9 @@ def test_reading_without_gradients_goes_on_with_them() -> None:
 
 
 @pytest.mark.parametrize("position", ["t5-causal", "rotary", "shaw", "sinusoidal"])
-def test_rearranged_weights_compute_the_same(position: str) -> None:
-    """In float32, and with weights that are large enough."""
+def test_rearranged_weights_compute_the_same(position: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In float32, whatever the number of rows."""
+    monkeypatch.setattr(steps_module, "_LEAST", 1)
     dims = Dims(128, 4, 2)
     torch.manual_seed(0)
     net = LanguageModel(StackConfig.transformer(dims, 256), 200, build(position, dims)).eval()
@@ -113,8 +114,9 @@ def test_rearranged_weights_compute_the_same(position: str) -> None:
 
 
 @pytest.mark.parametrize("copying", [False, True])
-def test_several_texts_of_each_source_are_as_alone(copying: bool) -> None:
-    """In float32, with sources of different lengths; texts of one source read it together."""
+def test_several_texts_of_each_source_are_as_alone(copying: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In float32, with rearranged weights, with sources of different lengths; texts of one source read it together."""
+    monkeypatch.setattr(steps_module, "_LEAST", 1)
     config = TransformerConfig(128, 4, 1, 2, feedforward=256, dropout=0.0, copy_units=copying)
     torch.manual_seed(0)
     encoder, decoder = (build("t5", config.dims(side)) for side in ("encoder", "decoder"))
@@ -140,14 +142,14 @@ def test_several_texts_of_each_source_are_as_alone(copying: bool) -> None:
 
 
 @pytest.mark.parametrize("after", ["none", "relu", "gelu"])
-@pytest.mark.parametrize(("dtype", "out"), [(torch.float32, 300), (torch.float32, 3), (torch.float64, 300)], ids=str)
-def test_a_linear_map_is_the_product(dtype: torch.dtype, out: int, after: steps_module.After) -> None:
-    weight, bias, x = (torch.randn(*shape, dtype=dtype) for shape in ((out, 64), (out,), (2, 5, 64)))
+@pytest.mark.parametrize(("dtype", "rows"), [(torch.float32, 200), (torch.float32, 1), (torch.float64, 200)], ids=str)
+def test_a_linear_map_is_the_product(dtype: torch.dtype, rows: int, after: steps_module.After) -> None:
+    weight, bias, x = (torch.randn(*shape, dtype=dtype) for shape in ((300, 64), (300,), (rows, 5, 64)))
     made_of = steps_module.linear_map(weight, bias, after)
-    rearranged = made_of.func is steps_module._packed
-    assert rearranged == (steps_module._has_operators() and dtype == torch.float32 and out == 300)
     expected = nn.functional.linear(x, weight, bias)
     torch.testing.assert_close(made_of(x), expected if after == "none" else getattr(nn.functional, after)(expected))
+    rearranged = isinstance(made_of, steps_module._Rearranged) and made_of.tidy is not None
+    assert rearranged == (steps_module._has_operators() and dtype == torch.float32 and rows == 200)
 
 
 def layers_of(net: LanguageModel) -> list[type]:
