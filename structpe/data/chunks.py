@@ -46,7 +46,7 @@ def columns(structures: Sequence[Structure], encodings: Sequence[Asked], jobs: i
     asked, some = list(dict.fromkeys(as_encodings(encodings, "columns"))), list(parts(structures))
     if not asked or not some:
         return {}
-    if len(some) == 1:
+    if len(some) == 1 and jobs > 0:  # a context of workers takes as long as a small graph
         return dict(zip(asked, _encode(some[0], asked), strict=True))
     with workers(min(jobs, len(some))) as executor:
         found = list(in_order(_encode, ((part, asked) for part in some), executor))

@@ -60,7 +60,7 @@ def test_help_imports_nothing_heavy() -> None:
         (
             ["positions", "--widht", "3"],
             "positions: there is no option named '--widht'. Did you mean '--width'? "
-            "Known: --help, --debug, --width, --heads, --layers, --notes, --encodings, --json, --structure, "
+            "Known: --help, --debug, --import, --width, --heads, --layers, --notes, --encodings, --json, --structure, "
             "--injection, --reference, --learnable, --no-learnable, --recurring, --no-recurring, --unbound, "
             "--no-unbound, --decodes, --no-decodes",
         ),

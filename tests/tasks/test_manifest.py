@@ -54,7 +54,7 @@ def test_a_training_refuses_before_it_reads_or_writes(
     before = contents(folder)
     monkeypatch.setattr(PredictionRun, "read", lambda self: pytest.fail("data were read"))
     with pytest.raises(ConfigError, match=r"holds tensorboard, which structpe would replace"):
-        train(config, fresh)
+        train(config, fresh=fresh)
     assert contents(folder) == before
 
 
