@@ -37,7 +37,7 @@ docs: $(VENV)/.test  ## build the pages, run the gallery; needs no network: buil
 	OMP_NUM_THREADS=1 $(BIN)/python -m sphinx --jobs 2 --quiet --fail-on-warning --keep-going docs build/docs
 	@echo build/docs/index.html
 
-bench: $(VENV)/.test  ## time encodings, other libraries, and all position models; about five minutes
+bench: $(VENV)/.test  ## time encodings, other libraries, and all position models; about six minutes
 	@OMP_NUM_THREADS=1 $(BIN)/python experiments/speed/bench
 
 release:  ## the wheel and the source archive from a clean clone, tried in an empty environment; needs a network: dist/
