@@ -104,8 +104,8 @@ def test_a_study_that_is_ended_in_three_ways_ends_as_if_it_had_not_been(tmp_path
     assert code == 0, err
     assert "| gps | rwse | 1 |" in out
     assert "going on after step" in (folder / "log.txt").read_text()
-    never = replace(config.run(key), out=str(tmp_path / "never"))
-    train(replace(never, training=replace(never.training, checkpoint_every=60)))
+    never = replace(config.run(key), out=str(tmp_path / "never"))  # the file of weights names the run that they are of
+    train(never)
     same_results(folder, Path(never.out))
 
 
