@@ -143,6 +143,18 @@ def test_small_and_large_buckets_go_to_the_kernels_that_suit_them() -> None:
     torch.testing.assert_close(found.flatten(1), one_by_one(projected, layout, [Terms()] * 3))
 
 
+def test_buckets_with_biases_from_tables_are_computed_at_once_until_their_weights_are_large() -> None:
+    layout, x = Layout.of([70, 90, 100], [2, 3]), torch.randn(260, 3 * HEADS * WIDTH, dtype=torch.float64)
+    table = torch.randn(5, HEADS, dtype=torch.float64)
+    said = [Terms(bias=(Lookup(table, torch.arange(5)[None], torch.randint(5, (b, n, n))),)) for b, n in layout.shapes]
+    with watching() as chosen:
+        mixed = attend_ragged(*split(x), layout, said)
+    assert [each.kernel for each in chosen] == ["small", "small"]
+    torch.testing.assert_close(mixed.flatten(1), one_by_one(x, layout, said))
+    many = replace(chosen[0].call, shape=(8, HEADS, 512, 512, WIDTH))
+    assert not KERNELS["small"].suits(many)
+
+
 def test_what_padding_would_read_is_never_seen() -> None:
     layout = Layout.of([1, 3])
     projected = torch.randn(4, 3 * HEADS * WIDTH, dtype=torch.float64)

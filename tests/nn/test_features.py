@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
+from torch import nn
 
 from structpe.data.features import Categories, Numbers
 from structpe.nn.stack import FeatureEmbedding
@@ -15,6 +17,20 @@ def test_columns_of_categories_are_embeddings_added() -> None:
     out = embedding(torch.tensor([[2, 0], [0, 1]]), 2)
     torch.testing.assert_close(out, torch.stack([first[2] + second[0], first[0] + second[1]]))
     assert embedding(torch.zeros(0, 2, dtype=torch.long), 0).shape == (0, 4)
+
+
+@pytest.mark.parametrize("sizes", [(5,), (4, 3, 2)])
+def test_gradients_of_embeddings_are_sums_over_their_columns(sizes: tuple[int, ...]) -> None:
+    embedding = FeatureEmbedding(Categories(sizes), 3).double()
+    x = torch.stack([torch.randint(size, (20,)) for size in sizes], dim=1)
+    each = [nn.functional.one_hot(column, size) for column, size in zip(x.T, sizes, strict=True)]
+    counts = torch.cat(each, dim=1).double()
+    weigh = torch.randn(20, 3, dtype=torch.float64, requires_grad=True)
+    assert embedding.table is not None
+    (given,) = torch.autograd.grad((embedding(x, 20) * weigh).sum(), embedding.table.weight, create_graph=True)
+    torch.testing.assert_close(given, counts.T @ weigh)
+    (again,) = torch.autograd.grad(given.square().sum(), weigh)
+    torch.testing.assert_close(again, 2 * counts @ given)
 
 
 def test_numbers_are_mapped_linearly_whatever_their_precision() -> None:
