@@ -83,7 +83,7 @@ def rows(name: str) -> Iterator[dict[str, str]]:
 
 
 def number(cell: str) -> float:
-    """Not a number where there is none."""
+    """The number of a cell, or NaN for a cell without one."""
     return float("nan") if cell == "-" else float(cell.replace(",", ""))
 
 

@@ -54,7 +54,7 @@ def shortest(graphs: Graphs, directed: bool) -> Array:
 
 
 def _lengths(graphs: Graphs, mirrored: NDArray[np.bool_], at: Ids, widths: Ids) -> tuple[Array, Extent | None]:
-    """The lengths, zero where the matrices of graphs are padded, and between what they are, if that is known.
+    """The lengths, zero where the matrices of graphs are padded, and their extent, or None if it is not known.
 
     Args:
         graphs: the graphs.

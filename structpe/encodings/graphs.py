@@ -513,12 +513,12 @@ def clipped(numbers: Array, limit: int | None) -> Array:
 
 
 def values_of(numbers: Array, extent: Extent | None = None) -> tuple[Ids, Array]:
-    """From numbers to values, consecutive ones and ``UNREACHABLE`` if pairs lack a number, and their index.
+    """The values of numbers, which are consecutive and end with ``UNREACHABLE`` if a pair has none, and the index.
 
     Args:
-        numbers: in a signed or unsigned dtype, whose largest number stands for ``UNREACHABLE``. The index is written
-            in place if it is as wide.
-        extent: between what they are, if that is known.
+        numbers: of pairs; the largest number of their dtype stands for ``UNREACHABLE``. The index is written in their
+            place if it is as wide.
+        extent: of the numbers; None to search for it.
     """
     low, high, lacking = finite(numbers) if extent is None else extent
     values = np.arange(low, high + 1 + lacking)

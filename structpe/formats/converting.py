@@ -100,7 +100,7 @@ def each_structure(thing: Any, **options: Any) -> Iterator[Structure]:
         yield from of_rows(thing, lambda each: as_structure(each, **options))
     else:
         kind: Any = type(thing)
-        chosen = _of_class(kind, len(CONVERTERS)) or _of_mapping(thing)
+        chosen = _of_class(kind, CONVERTERS.changes) or _of_mapping(thing)
         if options:  # reading a signature takes as long as a small graph
             options = Builder(ConversionError).bound(chosen.read, (), options, f"converter {chosen.name!r}").arguments
         found = chosen.read(thing, **options)
@@ -156,8 +156,8 @@ def convert(structure: Structure, to: str, **options: Any) -> Any:
 
 
 @lru_cache(maxsize=64)
-def _of_class(kind: type, known: int) -> Converter | None:
-    """The converter that claims a class or a base of it; None if none does. ``known`` is the number of converters."""
+def _of_class(kind: type, changes: int) -> Converter | None:
+    """The converter that claims a class or a base of it; None if none does. ``changes`` are those of the registry."""
     claimed = {name: each for each in CONVERTERS.values() for name in each.classes}
     # The nearest first, Python's own at the end: a sparse matrix of SciPy may be a dict.
     for cls in sorted(kind.__mro__, key=lambda cls: cls.__module__ == "builtins"):
