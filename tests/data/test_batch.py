@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import is_dataclass, replace
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -14,8 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from structpe.attention import Layout
-from structpe.data.batch import Batch, Example, Grouping, collate
+from structpe.data.batch import Batch, CSRAdjacency, Example, Grouping, collate, cut, padded
+from structpe.encodings.compiled import at_once, slow
 from structpe.encodings.distance import UndirectedDistance
+from structpe.encodings.graphs import Graphs
 from structpe.positions import Positions
 from structpe.positions.batch import encode
 from structpe.structure import Structure
@@ -226,3 +230,50 @@ def test_a_gpu_gets_fewer_buckets_of_the_same_units() -> None:
     assert here.layout.units == there.layout.units
     assert torch.equal(here.order, there.order)
     assert torch.equal(here.adjacency.source, there.adjacency.source)
+
+
+@pytest.mark.parametrize("way", [at_once, slow])
+def test_messages_are_those_of_a_loop(way: Callable[[], AbstractContextManager[None]]) -> None:
+    """Self-loops, parallel edges, graphs without edges, both kinds of direction; compiled and by NumPy."""
+    random = np.random.default_rng(0)
+    for _ in range(30):
+        graphs = [
+            Structure(("",) * n, random.integers(0, n, (int(random.integers(0, 9)), 2)), directed=bool(n % 2))
+            for n in random.integers(1, 6, 4).tolist()
+        ]
+        with way():
+            made, edge, reverse = CSRAdjacency.of(Graphs.of(graphs))
+        expected, first, number = [], 0, 0
+        for graph in graphs:
+            for s, t in graph.edges.tolist():
+                expected.append((t + first, s + first, 0, number, False))
+                if graph.directed or s != t:
+                    expected.append((s + first, t + first, 1, number, graph.directed))
+                number += 1
+            first += graph.size
+        expected.sort(key=lambda each: each[:4])
+        found = zip(made.target.tolist(), made.source.tolist(), edge.tolist(), reverse.tolist(), strict=True)
+        assert [*found] == [(t, s, e, back) for t, s, _, e, back in expected]
+        by_source = sorted(range(len(expected)), key=lambda i: expected[i][1])
+        assert made.by_source.tolist() == by_source
+        assert made.target_by_source.tolist() == [expected[i][0] for i in by_source]
+        for starts, end in ((made.starts, 0), (made.source_starts, 1)):
+            assert starts.tolist() == [sum(each[end] < i for each in expected) for i in range(first + 1)]
+
+
+@pytest.mark.parametrize("way", [at_once, slow])
+def test_buckets_cost_least(way: Callable[[], AbstractContextManager[None]]) -> None:
+    random = np.random.default_rng(0)
+    for _ in range(40):
+        sizes = sorted(random.integers(1, 9, int(random.integers(1, 9))).tolist())
+        overhead = int(random.integers(0, 60))
+        with way():
+            ends = cut(sizes, overhead)
+
+        def cost(ends: Sequence[int], sizes: list[int] = sizes, overhead: int = overhead) -> int:
+            return padded(sizes, ends) + overhead * len(ends)
+
+        inner = range(1, len(sizes))
+        every = ([*cuts, len(sizes)] for count in range(len(sizes)) for cuts in combinations(inner, count))
+        assert ends[-1] == len(sizes)
+        assert cost(ends) == min(map(cost, every))

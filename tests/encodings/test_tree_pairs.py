@@ -29,6 +29,8 @@ from structpe.encodings.compiled import slow
 from structpe.encodings.graphs import Graphs, concatenated_once
 from structpe.encodings.tree_pairs import Rooted
 from structpe.errors import EncodingError
+from structpe.formats import tree as parsed
+from structpe.positions.batch import join
 from structpe.structure import Structure
 from tests.examples import examples
 from tests.strategies import structures, trees
@@ -201,3 +203,20 @@ def test_structures_of_a_list_are_concatenated_once() -> None:
             inner = Graphs.of(listed)
         assert inner is not Graphs.of(listed)
     assert Graphs.of(listed) is not inner
+
+
+@pytest.mark.parametrize("sizes", [[3, 9], [9, 9], [5, 6, 1]])
+def test_a_batch_keeps_the_values_of_its_pairs_and_padding_has_the_first_one(sizes: list[int]) -> None:
+    """Of more than 64 values of a data set a batch keeps those that it has; what is looked up stays the same."""
+    drawn = [parsed([""] * n, [*range(max(1, n - 2)), 1, 2][:n]) for n in (40, *sizes)]  # lines, two leaves beside them
+    encoding, most = LowestCommonAncestor(), max(sizes)
+    column = encoding.many(drawn)[1:]
+    assert len(column.values) > 64
+    found = join({encoding: column})[encoding]
+    assert len(found.table) < 64
+    there = found.dense().numpy()
+    for number, (n, encoded) in enumerate(zip(sizes, column, strict=True)):
+        np.testing.assert_array_equal(there[number, :n, :n], encoded.pairs())
+        padding = np.ones((most, most), dtype=bool)
+        padding[:n, :n] = False
+        assert (there[number][padding] == column.values[0]).all()
