@@ -25,11 +25,11 @@ __all__ = [
     "RELATION",
     "UPRIGHT",
     "Arcs",
+    "DrawnEdges",
     "EdgeLine",
     "Laid",
     "PlacedText",
     "Wanted",
-    "Written",
     "arcs_of",
     "draw_arcs",
     "holds",
@@ -108,7 +108,7 @@ class Wanted:
     ends: tuple[int, ...]
 
 
-class Written(NamedTuple):
+class DrawnEdges(NamedTuple):
     """Lines of edges, their labels, the edges whose labels have no room, and those that have to cross a label."""
 
     lines: list[EdgeLine]
@@ -117,7 +117,7 @@ class Written(NamedTuple):
     crossing: list[int]
 
 
-def write(wanted: Sequence[Wanted], labels: Labels, around: bool) -> Written:
+def write(wanted: Sequence[Wanted], labels: Labels, around: bool) -> DrawnEdges:
     """Choose the line of each edge and place its label.
 
     An edge has the first curve that crosses no label and has room for its own; or else the first that crosses nothing;
@@ -128,7 +128,7 @@ def write(wanted: Sequence[Wanted], labels: Labels, around: bool) -> Written:
         labels: labels and lines so far, to which these are added.
         around: whether to look for ways around labels, which takes time.
     """
-    done = Written([], [], [], [])
+    done = DrawnEdges([], [], [], [])
     for each in wanted:
         line, place = each.ways[0][0], None
         free: list[NDArray[np.float64]] = []

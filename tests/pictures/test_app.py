@@ -367,7 +367,8 @@ def test_a_run_in_a_browser(browser: Any, tmp_path: Path) -> None:
         assert "What the run has learned" not in str(page.locator("#view").text_content())
 
 
-def test_examples_of_the_page_are_without_error(address: str) -> None:
+@pytest.mark.slow
+def test_examples_of_the_page_are_without_error() -> None:
     from structpe.pictures.app import EXAMPLES
 
     for title, choices in EXAMPLES.items():
