@@ -232,8 +232,8 @@ class GraphToTextRun(TextRun[GraphToTextConfig, LearnedUnits], name="graph-to-te
         """Build a small model, to find errors of the configuration before data are read."""
         self.check_data()
         config = self.config
-        with located("encoder_position"):
-            encoder = build(config.encoder_position, config.model.dims("encoder"))
+        with located("position"):
+            encoder = build(config.position, config.model.dims("encoder"))
         with located("decoder_position"):
             decoder = build(config.decoder_position, config.model.dims("decoder"))
         EncoderDecoder(config.model, 8, encoder, decoder)
@@ -247,7 +247,7 @@ class GraphToTextRun(TextRun[GraphToTextConfig, LearnedUnits], name="graph-to-te
         config, preparer = self.config, Preparer.fit(data.train, self.config.prepare)
         return preparer, {
             "encoder": fitted(
-                config.encoder_position,
+                config.position,
                 config.model.dims("encoder"),
                 lambda: [preparer.structure(item) for item in data.train],
             ),
@@ -328,7 +328,7 @@ class GraphToTextRun(TextRun[GraphToTextConfig, LearnedUnits], name="graph-to-te
 
 def _shapes(key: str) -> bool:
     """Whether a key of the configuration changes the shapes or the meaning of weights."""
-    return key.split(".")[0] in ("prepare", "model", "encoder_position", "decoder_position") and key not in (
+    return key.split(".")[0] in ("prepare", "model", "position", "decoder_position") and key not in (
         *("prepare.bpe_dropout", "prepare.longest_source", "prepare.longest_target", "model.kernel"),
         *("model.dropout", "model.attention_dropout", "model.input_dropout"),
     )
