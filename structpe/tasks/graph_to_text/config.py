@@ -19,6 +19,7 @@ __all__ = [
     "DataConfig",
     "GraphToTextConfig",
     "InjectConfig",
+    "PrepareConfig",
     "PretrainedConfig",
     "PretrainedOptimiser",
     "PretrainedTextConfig",

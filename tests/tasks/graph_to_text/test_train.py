@@ -286,9 +286,7 @@ def test_a_run_that_could_not_begin_is_in_nobodys_way(tmp_path: Path) -> None:
     config = tiny(tmp_path, steps=1)
     for wrong in (
         changed(config, position="tpe"),  # which is known when the graphs are encoded
-        changed(
-            config, position="shaw", model=replace(config.model, kernel="sdpa")
-        ),  # and this when a graph is read
+        changed(config, position="shaw", model=replace(config.model, kernel="sdpa")),  # and this when a graph is read
     ):
         with pytest.raises((EncodingError, UnsupportedTerm)):
             train(wrong)
