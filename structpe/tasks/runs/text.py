@@ -193,7 +193,10 @@ def _try(text_model: TextModel, examples: Sequence[GraphTextExample]) -> None:
 def _with_texts(items: list[Item]) -> list[Item]:
     for item in items:
         if not item.texts:
-            raise ConfigError(f"item {item.id!r} has no text to learn from or to be scored against; leave it out")
+            raise ConfigError(
+                f"item {item.id!r} has no text to learn from or to be scored against; leave it out, "
+                f"or, if no item has one, name the column or attribute with texts (data.options.text)"
+            )
     return items
 
 
