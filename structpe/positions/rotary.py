@@ -6,16 +6,17 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import torch
 from torch import Tensor
 
-from structpe.encodings.base import Encoding
+from structpe.encodings.base import Encoding, split
 from structpe.encodings.order import Order, Size
 from structpe.errors import PositionError, listed
-from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions import MODELS, Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.positions.batch import holds, numbers, of_arity
+from structpe.positions.build import build
 from structpe.positions.sinusoids import inverse_frequencies
 from structpe.terms import Terms
 
@@ -29,6 +30,7 @@ __all__ = [
     "LongRoPEDynamic",
     "NTKAware",
     "NTKByParts",
+    "PRoPE",
     "PositionInterpolation",
     "Rotary",
     "RotaryHalf",
@@ -55,7 +57,7 @@ Both: TypeAlias = tuple[Tensor, Tensor]
 
 @dataclass(frozen=True, eq=False)
 class Turns:
-    """Angles of the queries (b, 1, n, p) and of the keys (b, 1, m, p), float64; and the factors of both.
+    """Angles of the queries (b, 1, n, p) and of the keys (b, 1, m, p), and the factors of both.
 
     p is the number of pairs that are turned: d_h/2, or fewer; the channels after the first 2p then stay as they are.
 
@@ -116,43 +118,54 @@ class RotaryModel(PositionModel):
         dims: sizes of the Transformer; the width of a head must be even.
         encoding: t, one number per unit.
         base: of the inverse frequencies.
-        fraction: share of the channels of a head that is turned, the first ones.
 
     Raises:
-        PositionError: the width of a head is odd, the fraction is not above 0 and at most 1, or the encoding gives a
-            vector per unit.
+        PositionError: the width of a head is odd, or the encoding gives a vector per unit.
     """
 
-    interleaved: ClassVar[bool] = False
+    interleaved = False
     """Whether the channels 2i and 2i + 1 are a pair; otherwise i and i + d_h/2 are."""
     attention_factor = 1.0
     """Factor of the turned queries and keys."""
-    fraction = 1.0
-    """Share of the channels of a head that is turned."""
+    precision = torch.float64
+    """Of the angles."""
+    scales: ClassVar[bool] = False
+    """Whether it says how fast pairs turn, and nothing else, as the ``frequencies`` of :class:`Rotary` do."""
 
-    def __init__(self, dims: Dims, encoding: Encoding = Order(), base: float = 10000.0, fraction: float = 1.0) -> None:
+    def __init__(self, dims: Dims, encoding: Encoding = Order(), base: float = 10000.0) -> None:
         self._begin(dims, [encoding])
-        if not 0 < fraction <= 1 or dims.head * fraction < 2:
-            raise PositionError(
-                f"position model {self.name!r} turns a fraction {fraction} of the {dims.head} channels of a head; give "
-                f"a number up to 1 with which a pair is left"
-            )
-        self.base, self.fraction = base, fraction
+        self.base = base
 
     def prepare(self, positions: Positions) -> Any:
         """The angles, once for all layers."""
-        (encoding,) = self.encodings
-        keys = numbers(self.name, encoding, positions[encoding])
-        frequencies = self.inverse_frequencies().to(keys.device)
-        queries, keys = (_angles(places, frequencies) for places in (positions.queries(encoding), keys))
-        return Turns(queries, keys, self.attention_factor, self.attention_factor)
+        for encoding in self.encodings:
+            numbers(self.name, encoding, positions[encoding])
+        (queries, query_lengths), (keys, key_lengths) = (
+            self.angles(*(read(encoding) for encoding in self.encodings))
+            for read in (positions.queries, positions.__getitem__)
+        )
+        return Turns(queries[:, None], keys[:, None], query_lengths, key_lengths)
 
     def terms(self, prepared: Any, site: Site) -> Terms:
         return Terms(maps=(prepared.neighbours if self.interleaved else prepared.halves,))
 
+    def angles(self, places: Tensor, *others: Tensor) -> tuple[Tensor, Tensor | float]:
+        """(b, n, p) the angles of the pairs of channels, and the factor of their lengths.
+
+        Args:
+            places: (b, n) t; or (b, n, p), where each pair has its own.
+            others: (b, n) the numbers of further encodings, such as the length of the text.
+
+        Returns:
+            The angles; and a factor for all, or (b, 1, n, 1 or p).
+        """
+        del others
+        frequencies = self.inverse_frequencies().to(places.device, self.precision)
+        return _each(places).to(self.precision) * frequencies, self.attention_factor
+
     def inverse_frequencies(self) -> Tensor:
         """(d_h/2,) float64 the w_i."""
-        return inverse_frequencies(2 * int(self.dims.head * self.fraction / 2), base=self.base)
+        return inverse_frequencies(self.dims.head, base=self.base)
 
     def cos_sin(self, positions: Positions) -> tuple[Tensor, Tensor]:
         """(b, n, d_h/2) cosine and sine of the angle of each unit and pair of channels, times the factor of lengths.
@@ -187,6 +200,8 @@ class DynamicRotaryModel(RotaryModel):
         original_length: number of units of the longest text in training, 1 or more.
     """
 
+    scales = True
+
     def __init__(
         self,
         dims: Dims,
@@ -199,20 +214,10 @@ class DynamicRotaryModel(RotaryModel):
         self._begin(dims, [encoding, length])
         self.base, self.original_length = base, original_length
 
-    def prepare(self, positions: Positions) -> Turns:
-        """The angles, once for all layers."""
-        encoding, length = self.encodings
-
-        def angles(places: Tensor, lengths: Tensor) -> Tensor:
-            return _angles(places, self.of_lengths(numbers(self.name, length, lengths)[..., None].double()))
-
-        keys = angles(numbers(self.name, encoding, positions[encoding]), positions[length])
-        return Turns(
-            angles(positions.queries(encoding), positions.queries(length)),
-            keys,
-            self.attention_factor,
-            self.attention_factor,
-        )
+    def angles(self, places: Tensor, *others: Tensor) -> tuple[Tensor, Tensor | float]:
+        (lengths,) = others
+        frequencies = self.of_lengths(lengths[..., None].double()).to(self.precision)
+        return _each(places).to(self.precision) * frequencies, self.attention_factor
 
     @abstractmethod
     def of_lengths(self, lengths: Tensor) -> Tensor:
@@ -261,13 +266,19 @@ def length_of(model: str, given: float | None, usual: float) -> float:
     return usual if given is None else given
 
 
-def _angles(places: Tensor, frequencies: Tensor) -> Tensor:
-    return (places[..., None].double() * frequencies)[:, None]
+def _each(places: Tensor) -> Tensor:
+    """(b, n, 1) or (b, n, p) of (b, n) or (b, n, p)."""
+    return places[..., None] if places.ndim == 2 else places
 
 
 def _turned(a: Tensor, b: Tensor, angles: Tensor, lengths: Tensor | float) -> tuple[Tensor, Tensor]:
     cos, sin = (angles.cos() * lengths).to(a.dtype), (angles.sin() * lengths).to(a.dtype)
     return a * cos - b * sin, a * sin + b * cos
+
+
+Inner: TypeAlias = str | dict[str, Any]
+"""Name of a rotary model that says how fast pairs turn, or a mapping with ``name`` and its options."""
+PLAIN = "plain"
 
 
 class Rotary(RotaryModel, name="rotary"):
@@ -278,44 +289,175 @@ class Rotary(RotaryModel, name="rotary"):
     q.k then depends on s - t only. t is the place of a unit, or any other number per unit, such as its depth in a tree.
     (Su et al. 2021, section 3.2; survey, eq. 26, whose product R_t^T R_s is the rotation by s - t.)
 
-    The pairs are RoFormer's. Llama pairs other channels: ``rotary-half``.
+    The pairs are RoFormer's, layout "pairs". Llama and GPT-NeoX pair the channels i and i + d_h/2, layout "halves",
+    which is also named ``rotary-half``. How fast pairs turn is a choice of its own, ``frequencies``: any of the scaled
+    models, such as ``yarn``, computed for the channels that are turned. So is what they turn with, ``axes``: a pair i
+    turns with the number a(i) of its unit, as in ``mrope``. All choices combine::
+
+        {"name": "rotary", "frequencies": {"name": "yarn", "scale": 8.0}, "fraction": 0.75, "layout": "halves"}
 
     Args:
         dims: sizes of the Transformer; the width of a head must be even.
-        encoding: one number per unit.
+        encoding: t, one number per unit.
         base: the slowest pair turns about this many times slower than the fastest.
         fraction: share of the channels of a head that is turned, the first ones; d_h above is then their number.
-            (Partial rotary positions of GPT-J and GPT-NeoX; "partial_rotary_factor" of Hugging Face.)
+            (Partial rotary positions of GPT-J and GPT-NeoX; "partial_rotary_factor" of Hugging Face, but with the type
+            "proportional", which is ``p-rope``.)
+        layout: which channels are a pair.
+        frequencies: "plain", as above; the name of a model of scaled frequencies, or a mapping with ``name`` and the
+            options of that model, such as ``scale``; or one number for each pair that is turned, in radians per unit.
+        axes: several encodings in place of one, each one number per unit.
+        sections: pairs of each axis, in total those that are turned; by default equal parts, of which the first are one
+            larger where that does not divide.
+        order: how pairs are shared out: "sections" of pairs in a row (Qwen2-VL); or "interleaved", pair i with axis i
+            mod m while that has pairs left, and with the first axis then (Qwen3-VL).
+        attention_factor: factor of the turned queries and keys, above 0; None for that of the frequencies, or 1.
+        precision: of the angles: "double", or "single", as most other libraries have them.
 
     Raises:
-        PositionError: the width of a head is odd, no pair is left, or the encoding gives a vector per unit.
+        PositionError: the width of a head is odd, no pair is left, the frequencies are of no such model or another
+            number, sections do not fit, or the encoding gives a vector per unit.
     """
 
     spec = Spec("su2021", "sequence", CELLS, table1=CELLS)
 
-    interleaved = True
+    def __init__(
+        self,
+        dims: Dims,
+        encoding: Encoding = Order(),
+        base: float = 10000.0,
+        fraction: float = 1.0,
+        layout: Literal["pairs", "halves"] = "pairs",
+        frequencies: Inner | tuple[float, ...] = PLAIN,
+        axes: tuple[Encoding, ...] = (),
+        sections: tuple[int, ...] = (),
+        order: Literal["sections", "interleaved"] = "sections",
+        attention_factor: float | None = None,
+        precision: Literal["double", "single"] = "double",
+    ) -> None:
+        if not 0 < fraction <= 1 or dims.head * fraction < 2:
+            raise PositionError(
+                f"position model {self.name!r} turns a fraction {fraction} of the {dims.head} channels of a head; give "
+                f"a number up to 1 with which a pair is left"
+            )
+        if axes and encoding != Order():
+            raise PositionError(f"position model {self.name!r} takes an encoding or axes, not both; leave one out")
+        check_even(self.name, dims)
+        turned = Dims(2 * int(dims.head * fraction / 2), 1, 1)
+        turning = _turning(self.name, frequencies, turned, base)
+        on = axes or (encoding,)
+        self._begin(dims, [*on, *turning.encodings[1:]])
+        self.turning, self.base, self.interleaved = turning, base, layout == "pairs"
+        self.attention_factor = length_of(self.name, attention_factor, turning.attention_factor)
+        self.given = attention_factor is not None
+        self.axes = _shared_out(self.name, len(on), turned.width // 2, sections, order)
+        turning.precision = torch.float64 if precision == "double" else torch.float32
+
+    def angles(self, places: Tensor, *others: Tensor) -> tuple[Tensor, Tensor | float]:
+        if more := max(self.axes):
+            places = torch.stack([places, *others[:more]], dim=-1)[..., list(self.axes)]
+        angles, lengths = self.turning.angles(places, *others[more:])
+        return angles, self.attention_factor if self.given else lengths
+
+    def inverse_frequencies(self) -> Tensor:
+        """(p,) float64 the w_i of the pairs that are turned."""
+        return self.turning.inverse_frequencies()
 
 
-class RotaryHalf(RotaryModel, name="rotary-half"):
+class RotaryHalf(Rotary, name="rotary-half"):
     """Rotary positions, each channel of the first half of a head paired with one of the second (Llama, GPT-NeoX).
 
     (q_t, k_s) -> (R_t q_t, R_s k_s): R_t turns the channels (i, i + d_h/2) of each head by t base^(-2i/d_h).
 
-    ``rotary`` with the channels of a head in another order: the two differ by a fixed permutation of the rows of the
-    query and key projections, which matters for weights that were trained with one of them.
+    ``rotary`` with the layout "halves", and so with the channels of a head in another order: the two differ by a fixed
+    permutation of the rows of the query and key projections, which matters for weights that were trained with one.
 
     Args:
         dims: sizes of the Transformer; the width of a head must be even.
         encoding: one number per unit.
         base: the slowest pair turns about this many times slower than the fastest.
         fraction: share of the channels of a head that is turned, the first ones; d_h above is then their number.
-            (Partial rotary positions of GPT-J and GPT-NeoX; "partial_rotary_factor" of Hugging Face.)
+            (Partial rotary positions of GPT-J and GPT-NeoX.)
 
     Raises:
         PositionError: the width of a head is odd, no pair is left, or the encoding gives a vector per unit.
     """
 
     spec = Spec("su2021", "sequence", CELLS, table1=CELLS)
+
+    def __init__(self, dims: Dims, encoding: Encoding = Order(), base: float = 10000.0, fraction: float = 1.0) -> None:
+        super().__init__(dims, encoding, base, fraction, layout="halves")
+
+
+class _Given(RotaryModel):
+    """Inverse frequencies that are given.
+
+    Args:
+        model: the name of the model whose they are.
+        dims: sizes of the channels that are turned.
+        frequencies: one for each pair.
+    """
+
+    def __init__(self, model: str, dims: Dims, frequencies: tuple[float, ...]) -> None:
+        if len(frequencies) != dims.head // 2 or not all(map(math.isfinite, frequencies)):
+            raise PositionError(
+                f"position model {model!r} takes a finite frequency for each of the {dims.head // 2} pairs of channels "
+                f"that it turns; given are {len(frequencies)}: {listed(map(str, frequencies))}"
+            )
+        super().__init__(dims)
+        self.frequencies = frequencies
+
+    def inverse_frequencies(self) -> Tensor:
+        return torch.tensor(self.frequencies, dtype=torch.float64)
+
+
+def _turning(model: str, frequencies: Inner | tuple[float, ...], dims: Dims, base: float) -> RotaryModel:
+    """The model of how fast the pairs turn, for the channels that are turned.
+
+    Raises:
+        PositionError: they are of another model, or not one finite number for each pair.
+    """
+    if isinstance(frequencies, tuple):
+        return _Given(model, dims, frequencies)
+    name, options = split(frequencies, "the frequencies", "a number for each pair", PositionError)
+    if name == PLAIN:
+        if options:
+            raise PositionError(f"frequencies {PLAIN!r} have no option; give base to {model!r} itself")
+        return RotaryModel(dims, base=base)
+    kind = MODELS[name]
+    if not (issubclass(kind, RotaryModel) and kind.scales):
+        known = [each for each, other in MODELS.items() if issubclass(other, RotaryModel) and other.scales]
+        raise PositionError(
+            f"the frequencies of position model {model!r} are {PLAIN!r}, or those of {listed(known, len(known))}; "
+            f"given is {name!r}"
+        )
+    if own := [each for each in ("encoding", "base") if each in options]:
+        raise PositionError(f"give {own[0]!r} to the position model {model!r} itself, not to its frequencies")
+    turning: Any = build({"name": name, "base": base, **options}, dims)
+    return turning
+
+
+def _shared_out(model: str, axes: int, pairs: int, sections: tuple[int, ...], order: str) -> tuple[int, ...]:
+    """The axis of each pair.
+
+    Raises:
+        PositionError: sections are not one number for each axis whose sum is that of the pairs, or do not interleave.
+    """
+    sections = sections or tuple(pairs // axes + (axis < pairs % axes) for axis in range(axes))
+    if len(sections) != axes or sum(sections) != pairs or min(sections) < 0:
+        raise PositionError(
+            f"position model {model!r} has {pairs} pairs of channels in a head and {axes} axes; sections are "
+            f"{list(sections)}, give {axes} whole numbers whose sum is {pairs}"
+        )
+    if order == "sections":
+        return tuple(axis for axis, count in enumerate(sections) for _ in range(count))
+    found = tuple(pair % axes if pair < axes * sections[pair % axes] else 0 for pair in range(pairs))
+    if tuple(found.count(axis) for axis in range(axes)) != sections:
+        raise PositionError(
+            f"position model {model!r} cannot interleave sections of {list(sections)} pairs; those of the first axis "
+            f"are the most"
+        )
+    return found
 
 
 def ramp(width: int, base: float, original_length: int, many: float, few: float, truncate: bool = True) -> Tensor:
@@ -366,6 +508,51 @@ def sharper(model: str, scale: float, original_length: int) -> float:
     return math.sqrt(1 + math.log(scale) / math.log(original_length)) if scale > 1 else 1.0
 
 
+class PRoPE(RotaryModel, name="p-rope"):
+    """p-RoPE: rotary positions without their slowest pairs, which keep content alone (Barbero et al. 2025).
+
+    ``rotary-half`` where only the pairs i < p d_h/2, the fastest, turn, by t base^(-2i/d_h); the others do not.
+
+    The slowest pairs of trained models carry meaning rather than place, and turn it away in long texts. (Barbero et al.
+    2025; their code. "proportional" in Hugging Face, as in Gemma 4, with the "partial_rotary_factor" p and the "factor"
+    ``scale``.) Exponents belong to the whole head: in ``rotary-half`` with a ``fraction`` they belong to the part that
+    is turned, the first channels, which then are pairs among themselves.
+
+    Args:
+        dims: sizes of the Transformer; the width of a head must be even.
+        encoding: one number per unit.
+        base: the slowest pair would turn about this many times slower than the fastest.
+        share: p, from 0, which turns nothing, to 1, which is ``rotary-half``; p d_h/2 is rounded down.
+        scale: all pairs turn this many times slower, 1 or more.
+
+    Raises:
+        PositionError: the width of a head is odd, p is not from 0 to 1, a scale is below 1, or the encoding gives a
+            vector per unit.
+    """
+
+    spec = Spec("barbero2025", "sequence", CELLS)
+
+    scales = True
+
+    def __init__(
+        self,
+        dims: Dims,
+        encoding: Encoding = Order(),
+        base: float = 10000.0,
+        share: float = 0.75,
+        scale: float = 1.0,
+    ) -> None:
+        check_longer(self.name, scale=scale)
+        if not 0 <= share <= 1:
+            raise PositionError(f"position model {self.name!r} turns a share of pairs from 0 to 1; given is {share}")
+        super().__init__(dims, encoding, base)
+        self.turned, self.scale = int(share * dims.head // 2), scale
+
+    def inverse_frequencies(self) -> Tensor:
+        every = super().inverse_frequencies() / self.scale
+        return every.where(torch.arange(len(every)) < self.turned, 0.0)
+
+
 class PositionInterpolation(RotaryModel, name="position-interpolation"):
     """Rotary positions, interpolated into the length of training (Chen et al. 2023).
 
@@ -385,6 +572,8 @@ class PositionInterpolation(RotaryModel, name="position-interpolation"):
     """
 
     spec = Spec("chen2023", "sequence", CELLS)
+
+    scales = True
 
     def __init__(self, dims: Dims, encoding: Encoding = Order(), base: float = 10000.0, scale: float = 4.0) -> None:
         check_longer(self.name, scale=scale)
@@ -414,6 +603,8 @@ class NTKAware(RotaryModel, name="ntk-aware"):
     """
 
     spec = Spec("peng2024", "sequence", CELLS)
+
+    scales = True
 
     def __init__(self, dims: Dims, encoding: Encoding = Order(), base: float = 10000.0, scale: float = 4.0) -> None:
         check_longer(self.name, scale=scale)
@@ -450,6 +641,8 @@ class NTKByParts(RotaryModel, name="ntk-by-parts"):
     """
 
     spec = Spec("peng2024", "sequence", CELLS)
+
+    scales = True
 
     def __init__(
         self,
@@ -585,6 +778,8 @@ class YaRN(RotaryModel, name="yarn"):
 
     spec = Spec("peng2024", "sequence", CELLS)
 
+    scales = True
+
     def __init__(
         self,
         dims: Dims,
@@ -647,6 +842,8 @@ class Llama3(RotaryModel, name="llama3"):
 
     spec = Spec("grattafiori2024", "sequence", CELLS)
 
+    scales = True
+
     def __init__(
         self,
         dims: Dims,
@@ -705,6 +902,8 @@ class LongRoPE(RotaryModel, name="longrope"):
         note="with places that are kept, scores between these and others depend on where they are",
     )
 
+    scales = True
+
     def __init__(
         self,
         dims: Dims,
@@ -718,19 +917,18 @@ class LongRoPE(RotaryModel, name="longrope"):
     ) -> None:
         check_longer(self.name, scale=scale)
         super().__init__(dims, encoding, base)
-        as_trained = self.inverse_frequencies()
-        self.frequencies = torch.stack([as_trained / factors_of(self.name, dims, factors, scale), as_trained])
-        lengthened = length_of(self.name, attention_factor, sharper(self.name, scale, original_length))
-        self.lengths, self.kept = torch.tensor([lengthened, 1.0], dtype=torch.float64), kept
+        self.scaled = self.inverse_frequencies() / factors_of(self.name, dims, factors, scale)
+        self.lengthened = length_of(self.name, attention_factor, sharper(self.name, scale, original_length))
+        self.kept = kept
 
-    def prepare(self, positions: Positions) -> Turns:
-        (encoding,) = self.encodings
-        keys = numbers(self.name, encoding, positions[encoding])
-        frequencies, lengths = self.frequencies.to(keys.device), self.lengths.to(keys.device)
-        both = positions.queries(encoding), keys
-        which = [(places < self.kept).long() for places in both]
-        angles = [(t[..., None].double() * frequencies[w])[:, None] for t, w in zip(both, which, strict=True)]
-        return Turns(*angles, *(lengths[w][:, None, :, None] for w in which))
+    def angles(self, places: Tensor, *others: Tensor) -> tuple[Tensor, Tensor | float]:
+        places = _each(places)
+        kept = places < self.kept
+        frequencies = torch.where(
+            kept, *(each.to(places.device) for each in (super().inverse_frequencies(), self.scaled))
+        )
+        angles = places.to(self.precision) * frequencies.to(self.precision)
+        return angles, torch.where(kept, angles.new_ones((), dtype=torch.float64), self.lengthened)[:, None]
 
 
 class LongRoPEDynamic(DynamicRotaryModel, name="longrope-dynamic"):
