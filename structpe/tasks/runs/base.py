@@ -50,7 +50,7 @@ from structpe.tasks.training.optimiser import check_optimiser
 from structpe.tasks.training.result import FILE, WEIGHTS, Result, StoredResult, check_fit, load_weights, recorded_digest
 from structpe.tasks.training.task import Task
 
-__all__ = ["RUNS", "Run", "TrainingSetup", "load", "load_run", "run_of", "train"]
+__all__ = ["RUNS", "Run", "TrainingSetup", "check_order", "load", "load_run", "run_of", "train"]
 
 RUNS: Registry[type[Run[Any, Any, Any, Any]]] = Registry("structpe.tasks.runs", "kind of run", ConfigError)
 """Every kind of run by its name."""
@@ -383,8 +383,7 @@ class Run(Registered, ABC, Generic[C, D, L, R]):
         except ModuleNotFoundError as missing:
             raise MissingExtra(str(missing.name), self.extra) from missing
         training = setup.training
-        if training.order == "by-size" and len(set(setup.sizes.tolist())) == 1:
-            refuse_inert(training, "training.", [Inert(("order",), "all training examples are of one size")])
+        check_order(training, setup.sizes)
         by_size = setup.task.pads if training.order == "auto" else training.order == "by-size"
         plan = BatchPlan(
             setup.sizes, training.batch_size, training.seed, training.hardware.processes, setup.content, by_size
@@ -400,6 +399,16 @@ class Run(Registered, ABC, Generic[C, D, L, R]):
         """Remove the checkpoints of a finished run, unless it keeps them."""
         if not self.keeps_checkpoints:
             folders.clear(self.folder, [folders.CHECKPOINTS])
+
+
+def check_order(training: TrainingConfig, sizes: Ids) -> None:
+    """Check that batches of similar size are not asked for where all examples are of one size.
+
+    Raises:
+        ConfigError: they are.
+    """
+    if training.order == "by-size" and len(set(sizes.tolist())) == 1:
+        refuse_inert(training, "training.", [Inert(("order",), "all training examples are of one size")])
 
 
 def _with_config(folder: str | Path) -> Path:

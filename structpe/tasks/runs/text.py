@@ -193,7 +193,10 @@ def _try(text_model: TextModel, examples: Sequence[GraphTextExample]) -> None:
 def _with_texts(items: list[Item]) -> list[Item]:
     for item in items:
         if not item.texts:
-            raise ConfigError(f"item {item.id!r} has no text to learn from or to be scored against; leave it out")
+            raise ConfigError(
+                f"item {item.id!r} has no text to learn from or to be scored against; leave it out, "
+                f"or, if no item has one, name the column or attribute with texts (data.options.text)"
+            )
     return items
 
 
@@ -232,8 +235,8 @@ class GraphToTextRun(TextRun[GraphToTextConfig, LearnedUnits], name="graph-to-te
         """Build a small model, to find errors of the configuration before data are read."""
         self.check_data()
         config = self.config
-        with located("encoder_position"):
-            encoder = build(config.encoder_position, config.model.dims("encoder"))
+        with located("position"):
+            encoder = build(config.position, config.model.dims("encoder"))
         with located("decoder_position"):
             decoder = build(config.decoder_position, config.model.dims("decoder"))
         EncoderDecoder(config.model, 8, encoder, decoder)
@@ -247,7 +250,7 @@ class GraphToTextRun(TextRun[GraphToTextConfig, LearnedUnits], name="graph-to-te
         config, preparer = self.config, Preparer.fit(data.train, self.config.prepare)
         return preparer, {
             "encoder": fitted(
-                config.encoder_position,
+                config.position,
                 config.model.dims("encoder"),
                 lambda: [preparer.structure(item) for item in data.train],
             ),
@@ -328,7 +331,7 @@ class GraphToTextRun(TextRun[GraphToTextConfig, LearnedUnits], name="graph-to-te
 
 def _shapes(key: str) -> bool:
     """Whether a key of the configuration changes the shapes or the meaning of weights."""
-    return key.split(".")[0] in ("prepare", "model", "encoder_position", "decoder_position") and key not in (
+    return key.split(".")[0] in ("prepare", "model", "position", "decoder_position") and key not in (
         *("prepare.bpe_dropout", "prepare.longest_source", "prepare.longest_target", "model.kernel"),
         *("model.dropout", "model.attention_dropout", "model.input_dropout"),
     )
