@@ -23,16 +23,18 @@ import torch
 from structpe.data.digests import digest, structures
 from structpe.datasets import Benchmark, Split, load
 from structpe.datasets.base import find
+from structpe.datasets.own import from_items
 from structpe.errors import ConfigError, located
+from structpe.formats import as_items
 from structpe.nn.graph_model import GraphModel
 from structpe.objectives import LEVELS
 from structpe.plain import read_json
-from structpe.plain.options import recorded
+from structpe.plain.options import Builder, recorded
 from structpe.positions.build import build, fitted
 from structpe.system.files import atomic_text
 from structpe.system.printing import say
 from structpe.tasks.config import Reads
-from structpe.tasks.prediction.config import PredictionConfig
+from structpe.tasks.prediction.config import BenchmarkConfig, PredictionConfig
 from structpe.tasks.prediction.predictor import Predictor, Signature
 from structpe.tasks.prediction.report import Outcome
 from structpe.tasks.prediction.sources import SOURCES, Data
@@ -43,6 +45,10 @@ from structpe.tasks.training.folder import check_devices, device_of
 from structpe.tasks.training.result import Result
 
 __all__ = ["BenchmarkSplit", "PredictionRun", "readable"]
+
+
+OF_FILES = ("file", "reader", "options", "on_error")
+"""Options of the benchmark ``graphs`` that say how a file is read."""
 
 
 class BenchmarkSplit(NamedTuple):
@@ -66,6 +72,7 @@ class PredictionRun(Run[PredictionConfig, BenchmarkSplit, LearnedPrediction, Out
     Args:
         config: the configuration.
         folder: the folder of the run; by default ``config.out``.
+        data: items with targets in their metadata, or a benchmark; None for the data of the configuration.
         encodings: folder of the encoded graphs, which runs share; by default next to the folder of the run.
     """
 
@@ -74,8 +81,10 @@ class PredictionRun(Run[PredictionConfig, BenchmarkSplit, LearnedPrediction, Out
     free = ("out", "name", "data.folder", *Run.free)
     extra = "bench"
 
-    def __init__(self, config: PredictionConfig, folder: Path | None = None, encodings: Path | None = None) -> None:
-        super().__init__(config, folder)
+    def __init__(
+        self, config: PredictionConfig, folder: Path | None = None, data: Any = None, encodings: Path | None = None
+    ) -> None:
+        super().__init__(config, folder, data)
         self.encodings = encodings or self.folder.parent / "encodings"
 
     @classmethod
@@ -90,14 +99,36 @@ class PredictionRun(Run[PredictionConfig, BenchmarkSplit, LearnedPrediction, Out
             ReadError: the folder of the benchmark is missing.
         """
         config = self.config
-        self._named("data", lambda: find(config.data.name, config.data.folder, **config.data.options))
+        self._named("data", self._check_data)
         position = self._named("position", lambda: build(config.position, config.model.dims))
         self._named("model", lambda: GraphModel(config.model, position, None, None, 1))
         check_devices(config.training.hardware)
 
+    def _check_data(self) -> None:
+        data, given = self.config.data, self.given
+        if given is None:
+            find(data.name, data.folder, **data.options)
+        elif odd := [key for key in OF_FILES if key in data.options]:
+            raise ConfigError(f"options.{odd[0]} is of a file, and items are given as data; leave one of the two out")
+        elif isinstance(given, Benchmark):
+            if data != BenchmarkConfig(data.name, data.folder):
+                raise ConfigError("a benchmark is given as data, and has its own targets; leave options out")
+        elif data.name != "graphs":
+            raise ConfigError(f"name is {data.name!r}, and items are given as data; leave the name out, or the items")
+        else:
+            Builder().arguments(from_items, data.options, "data")
+
+    def _benchmark(self) -> Benchmark:
+        data, given = self.config.data, self.given
+        if given is None:
+            return load(data.name, data.folder, **data.options)
+        if isinstance(given, Benchmark):
+            return given
+        with located("data"):
+            return from_items(as_items(given), **data.options)
+
     def read(self) -> BenchmarkSplit:
-        data = self.config.data
-        benchmark = load(data.name, data.folder, **data.options)
+        benchmark = self._benchmark()
         return BenchmarkSplit(benchmark, _split(self.config, benchmark), _metric(self.config, benchmark))
 
     def learn(self, data: BenchmarkSplit) -> LearnedPrediction:
