@@ -100,11 +100,12 @@ def _written_at_random(seed: int, count: int = 60) -> list[str]:
     return found
 
 
-ODD = (
+_ODD = (
     "C=1CCCCC=1 C=1CCCCC1 C12CC1C2 C1.C1 C1CC1.C%11CC%11 C(C1)CC1 C.(C) C-1CC=1 C==C C()C CN(=O)=O [nH]1cccc1 C:C "
     "[se]1cccc1 [13CH3]C [H]C [2H]O C->[Fe] C~C C$C c1ccccc1c C1CC C1C1 C11CC1 (C) C..C [Cu]C C[NH2+]C C) O=[As](O)C "
     "[NH3]->[BH3]"
-).split()
+)
+ODD = _ODD.split()
 
 
 def test_plain_smiles_are_read_in_less_time_to_the_same_structure():
