@@ -415,8 +415,9 @@ def _read_off(smiles: str, molecule: Any, orders: NDArray[np.float64]) -> Plain 
     if len(labels) != len(orders) or any(before[max(pair)] == min(pair) for pair in rings):
         return None
     edges += rings
-    types = tuple([ORDERS.get(orders.item(pair)) for pair in edges])
-    return None if None in types else (labels, np.array(edges, dtype=np.int64).reshape(-1, 2), types)
+    types = [ORDERS.get(orders.item(pair)) for pair in edges]
+    known = tuple([each for each in types if each is not None])
+    return (labels, np.array(edges, dtype=np.int64).reshape(-1, 2), known) if len(known) == len(types) else None
 
 
 def _written(smiles: str) -> tuple[tuple[str, ...], list[int]]:
@@ -456,7 +457,9 @@ def _quick() -> tuple[Callable[[str], Any], Callable[[Any], NDArray[np.float64]]
     def parse(smiles: str) -> Any:
         try:
             found: Any = Chem.MolFromSmiles(smiles, options)
-            return None if found is None or Chem.SanitizeMol(found, needed, catchErrors=True) else found
+            if found is None or Chem.SanitizeMol(found, needed, catchErrors=True) != steps.SANITIZE_NONE:
+                return None
+            return found
         except Exception:  # whatever it is, parsed() says it
             return None
 

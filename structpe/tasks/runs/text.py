@@ -134,7 +134,8 @@ class TextRun(Run[C, Splits, L, Result], ABC):
     def _split(self, part: Literal["train", "dev"]) -> list[Item]:
         source = self._source(part)
         if isinstance(source, (str, Path)):
-            return _with_texts(read_split(replace(self.config.data, **{part: str(source)}), part))
+            files: dict[str, Any] = {part: str(source)}
+            return _with_texts(read_split(replace(self.config.data, **files), part))
         if source is getattr(self.config.data, part):
             return _with_texts(read_split(self.config.data, part))
         with located(f"data, {part}"):
