@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     )
     from structpe.tasks.graph_to_text.generator import Generated, Generator
     from structpe.tasks.graph_to_text.scores import Scores, score
+    from structpe.tasks.parser import ParserConfig, ParserData, ParserTraining
     from structpe.tasks.prediction.config import (
         BenchmarkConfig,
         PredictionConfig,
@@ -44,6 +45,9 @@ __all__ = [
     "LogsConfig",
     "OptimiserConfig",
     "Outcome",
+    "ParserConfig",
+    "ParserData",
+    "ParserTraining",
     "PredictionConfig",
     "PredictionOptimiser",
     "PredictionTraining",
@@ -89,6 +93,9 @@ __getattr__, __dir__ = face(
         "LogsConfig": "training.config",
         "OptimiserConfig": "training.config",
         "Outcome": "prediction.report",
+        "ParserConfig": "parser",
+        "ParserData": "parser",
+        "ParserTraining": "parser",
         "PredictionConfig": "prediction.config",
         "PredictionOptimiser": "prediction.config",
         "PredictionTraining": "prediction.config",
