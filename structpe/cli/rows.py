@@ -11,7 +11,7 @@ import inspect
 import re
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import asdict, dataclass, field
 from importlib import metadata
 from pathlib import Path
@@ -23,7 +23,7 @@ from structpe.spec import Cells, Spec
 
 if TYPE_CHECKING:
     from structpe.encodings import Encoding
-    from structpe.positions import Dims
+    from structpe.positions import Dims, PositionModel
     from structpe.structure import Structure
 
 __all__ = ["STRUCTURES", "EncodingRow", "ModelRow", "about", "encodings", "formula", "found", "models"]
@@ -142,7 +142,7 @@ class ModelRow:
     def measured(cls, name: str, dims: Dims) -> ModelRow:
         """The row of a model with its default options, built for these sizes."""
         from structpe.plain.options import options_of
-        from structpe.positions import MODELS, build, describe
+        from structpe.positions import MODELS, describe
         from structpe.positions.base import spec_of
 
         model = MODELS[name]
@@ -150,7 +150,7 @@ class ModelRow:
         survey = None if spec is None or spec.table1 is None else _survey(spec.table1.params, dims)
         year = None if spec is None else _year(spec.cite)
         try:
-            built = build(name, dims)
+            built = _built(name, dims)
         except PositionError as error:
             options = dict.fromkeys(options_of(model.__init__, 2))
             return cls(name, spec, {}, None, str(error), None, *said, options, survey, year)
@@ -194,6 +194,28 @@ class ModelRow:
         formula = ", ".join([self.spec.cells.params, *(f"{letter}={size}" for letter, size in self.sizes.items())])
         printed = f"{self.spec.table1.params} = {self.survey:,.0f}" if self.spec.table1 else ""
         return [self.spec.structure, self.name, *marks, year, count, formula, printed]
+
+
+def _built(name: str, dims: Dims) -> PositionModel:
+    """A model for counting. One of ours starts from zeros: to draw numbers takes most of the time.
+
+    The device ``meta``, where tensors have shapes only, takes longer: it loads a second of PyTorch.
+    """
+    import torch
+    from torch.overrides import TorchFunctionMode
+
+    from structpe.positions import MODELS, build
+
+    class Zeros(TorchFunctionMode):
+        def __torch_function__(self, call: Any, types: Any, given: Any = (), named: Any = None) -> Any:
+            if call.__name__.endswith(("normal_", "uniform_")):
+                return (given[0] if given else named["tensor"]).zero_()
+            if call in (torch.randn, torch.rand):
+                call, named = torch.zeros, {key: value for key, value in (named or {}).items() if key != "generator"}
+            return call(*given, **(named or {}))
+
+    with Zeros() if MODELS[name].__module__.startswith("structpe.") else nullcontext(), torch.no_grad():
+        return build(name, dims)
 
 
 def _year(key: str) -> int | None:

@@ -159,8 +159,10 @@ def test_what_is_built_from_the_options_in_json_is_the_same_model(every: list[di
     dims = Dims(16, 2, 2)
     for row in every:
         if not row["problem"]:
-            made = describe(build({"name": row["name"], **row["options"]}, dims))
-            assert json.loads(json.dumps(made)) == {"name": row["name"], **row["options"]}
+            made = build({"name": row["name"], **row["options"]}, dims)
+            assert json.loads(json.dumps(describe(made))) == {"name": row["name"], **row["options"]}
+            assert row["parameters"] == sum(each.numel() for each in made.parameters())
+            assert row["decodes"] == made.causal
 
 
 def test_what_decodes_is_what_a_decoder_takes(every: list[dict[str, Any]]) -> None:
