@@ -28,8 +28,9 @@ import numpy as np
 import torch
 
 from structpe.adapters import texts as texts_module
+from structpe.adapters.hosts import dims, inject
 from structpe.adapters.texts import Texts, kind_of
-from structpe.adapters.transformers import asked, dims, inject, take_t5
+from structpe.adapters.transformers import asked, take_t5
 from structpe.data.digests import digest, structures
 from structpe.data.prepare import TRAIN_AFRESH, Preparer
 from structpe.errors import ConfigError, StoreError, located, undamaged
@@ -477,7 +478,8 @@ class PretrainedTextRun(TextRun[PretrainedTextConfig, LearnedPretrained], name="
                 if instead:
                     take_t5(position, model, "encoder" if each.where in (None, "encoder") else "decoder")
                 start: Literal["zero", "own"] = "own" if each.start == "checkpoint" else each.start
-                inject(model, position, each.where, each.layers, start, each.structures, instead, freeze)
+                options = {"where": each.where, "layers": each.layers, "structures": each.structures}
+                inject(model, position, start=start, instead=instead, freeze=freeze, **options)
 
     def _text_model(self, model: Pretrained, learned: LearnedPretrained) -> PretrainedTextModel:
         kind, config = kind_of(model.model.config), self.config
