@@ -63,6 +63,7 @@ SHARED = {
     "feature_maps",
     "fetching",
     "pickles",
+    "own",
     "records",
 }
 

@@ -29,6 +29,7 @@ from structpe.adapters._hooks import ROTATION, BeginPass, ChangeInput, Generate,
 from structpe.adapters._injection import Injected, Pass, Seat, Start, Structures, check_trial, check_width
 from structpe.adapters._passes import HOOKS, NAME, Passes, enter, leave
 from structpe.adapters._tokens import Collator, TokenPositions
+from structpe.adapters.rotary import rotary_from
 from structpe.attention import attend, weights
 from structpe.encodings.base import Encoding
 from structpe.errors import PositionError, StoreError, listed, needing, undamaged
@@ -48,6 +49,7 @@ __all__ = [
     "load",
     "register",
     "restore",
+    "rotary_from",
     "take_t5",
 ]
 

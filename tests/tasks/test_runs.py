@@ -55,7 +55,7 @@ def test_the_task_of_plain_data_and_of_a_file(data: dict[str, Any], kind: str, t
 def test_a_task_that_is_none_or_does_not_fit() -> None:
     with pytest.raises(ConfigError, match="task is 'parser'; give one of graph-to-text, prediction, pretrained-text"):
         load_config({**TEXT, "task": "parser"})
-    with pytest.raises(ConfigError, match=r"data\.folder"):
+    with pytest.raises(ConfigError, match=r"there is no key named 'data\.train'"):
         load_config({**TEXT, "task": "prediction"})
     with pytest.raises(ConfigError, match="overrides change a file or plain data, and a GraphToTextConfig is given"):
         train(load_config(TEXT), ["training.steps=3"])
