@@ -29,6 +29,7 @@ sys.path.append(str(HERE / "site"))  # for the modules that make pages; last, so
 from inherited import inherited  # noqa: E402
 from inventories import known  # noqa: E402
 from llms import write_llms  # noqa: E402
+from sidebar import menu  # noqa: E402
 from typeset import display, indexed  # noqa: E402
 
 from structpe.encodings import ENCODINGS  # noqa: E402
@@ -42,7 +43,7 @@ release = metadata.version("structpe")
 ALL = not tags.has("pages")  # type: ignore[name-defined]  # noqa: F821, as Sphinx puts it here
 extensions = ["sphinx.ext.autodoc", "sphinx.ext.napoleon", "myst_parser", "sphinx_copybutton", "sphinx_design"]
 extensions += ["sphinx.ext.intersphinx", "sphinx_gallery.gen_gallery"] if ALL else []
-extensions += ["notebooks", "cheatsheet", "live"]  # modules of this folder: lessons to download, pages that are made
+extensions += ["notebooks", "cheatsheet", "live", "words"]  # of docs/site: lessons to download, pages, words to find
 exclude_patterns = [
     *([] if ALL else ["api", "auto_gallery"]),
     "gallery/README.rst",
@@ -283,16 +284,13 @@ def read(app: Any, docname: str, source: list[str]) -> None:
         return link[0] if target.is_relative_to(HERE) else f"{link[1]} (`{target.relative_to(HERE.parent)}`)"
 
     text = OUTSIDE.sub(said, source[0])
-    if docname in LISTS:
-        text = "## ".join(with_tree(part) for part in text.split("## ")) + LISTS[docname]
-    source[0] = text
+    if docname == "decisions/README":
+        text = "## ".join(with_tree(part) for part in text.split("## "))
+    source[0] = text if ALL else MADE_BY_ALL.sub("", text)
 
 
-LISTS = {
-    "index": "\n:::{toctree}\n:hidden:\n:caption: API and gallery\n\napi/index\nauto_gallery/index\n:::\n" * ALL,
-    "decisions/README": "",
-}
-"""Pages whose tables become the sidebar, and what is added to it."""
+MADE_BY_ALL = re.compile(r"^.*<(?:api|auto_gallery)/index>\n", re.MULTILINE)
+"""The lines of the sidebar for pages that are not there when the Markdown alone is built."""
 PAGE = re.compile(r"^\| \[[^\]]+\]\(([\w/-]+)\.md\)", re.MULTILINE)
 
 
@@ -325,22 +323,6 @@ def own_document(_app: Any, doctree: Any) -> None:
     """
     for node in doctree.findall():
         node.document = doctree
-
-
-def menu(menus: dict[Any, Any], app: Any, page: str, _template: str, context: dict[str, Any], _doctree: Any) -> None:
-    """Make the menu once for all pages of a folder that it does not list: most of the API, and those of models."""
-    listed = {name for names in app.env.toctree_includes.values() for name in names}
-    make, folder = context.get("toctree"), page.rpartition("/")[0]
-    if make is None or page in listed or page == app.config.root_doc:
-        return
-
-    def made(**how: Any) -> Any:
-        key = (folder, *sorted(how.items()))
-        if key not in menus:
-            menus[key] = make(**how)
-        return menus[key]
-
-    context["toctree"] = made
 
 
 def setup(app: Any) -> None:

@@ -35,10 +35,10 @@ APART = {"catalogue", "decisions", "api", "auto_gallery"}
 PAGES = sorted(
     page for page in {*(ROOT / "docs").rglob("*.md")} - MADE if page.relative_to(ROOT / "docs").parts[0] not in APART
 )
-LONG = {"index.md", "parsing.md", "pretrained.md", "reliability.md", "7_from_amr_to_text.md", "8_a_fair_comparison.md"}
+LONG = {"parsing.md", "pretrained.md", "reliability.md", "7_from_amr_to_text.md", "8_a_fair_comparison.md"}
 LONG |= {"2_absolute_or_relative.md", "3_trees.md", "graph_to_text.md", "predict.md", "benchmarks.md", "encodings.md"}
 LONG |= {"pictures.md", "cookbook.md", "adapters.md", "scale.md", "files.md", "datasets.md", "pyg_dataset.md"}
-LONG |= {"1_what_a_position_is.md", "idea.md", "4_graphs.md"}
+LONG |= {"get_started.md", "1_what_a_position_is.md", "idea.md", "4_graphs.md"}
 """Pages that take about two seconds or more."""
 TRIED = [pytest.param(page, marks=[pytest.mark.slow] if page.name in LONG else []) for page in PAGES]
 BLOCK = re.compile(

@@ -103,9 +103,9 @@ def facts(
     seen: dict[str, int] = {}
     number = 0
     for _, together in groupby(found, _key):
-        group = list(together)
+        group: list[Any] = list(together)
         first = group[0]
-        if isinstance(first, ReadError):
+        if isinstance(first, ReadError):  # the only one of its group
             yield first
             continue
         number += 1
@@ -235,10 +235,10 @@ def _of_table(
         cells = [cell.strip() for cell in row]
         if any(cells[len(names) :]):
             wrong = f"the row has {len(row)} cells, the header {len(names)}; quote cells that hold the separator"
-            error = ReadError(wrong).at(f"line {number}")
+            longer = ReadError(wrong).at(f"line {number}")
             if columns.facts is None:
-                raise error  # a graph may lack a fact
-            yield error
+                raise longer  # a graph may lack a fact
+            yield longer
         elif any(cells):
             yield Line(number, dict(zip(names, [*cells, *[""] * len(names)], strict=False)), columns)
 

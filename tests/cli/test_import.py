@@ -78,8 +78,8 @@ def test_what_a_file_adds_is_there_by_name(folder: Path) -> None:
         StoreError, match=r"'own-parity', .*; import its code \(structpe\.import_code\), or encode again"
     ):
         load("stored")
-    assert "own-parity" in output("positions", "--encodings", "own", "--import", "own.py")
-    assert "no encoding has 'own-parity'" in complaint("positions", "--encodings", "own-parity", code=1)
+    assert "own-parity" in output("encodings", "own", "--import", "own.py")
+    assert "no encoding has 'own-parity'" in complaint("encodings", "own-parity", code=1)
 
 
 @pytest.mark.slow

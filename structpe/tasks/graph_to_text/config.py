@@ -203,7 +203,7 @@ class PretrainedConfig:
 
 @dataclass(frozen=True)
 class InjectConfig:
-    """A position model in the attention of a pretrained model; see :func:`structpe.adapters.transformers.inject`.
+    """A position model in the attention of a pretrained model; see :func:`structpe.inject`.
 
     Args:
         position: a name, a mapping with ``name`` and options, or a list of these, which is a sum.

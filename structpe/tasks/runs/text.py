@@ -28,8 +28,9 @@ import numpy as np
 import torch
 
 from structpe.adapters import texts as texts_module
+from structpe.adapters.hosts import dims, inject
 from structpe.adapters.texts import Texts, kind_of
-from structpe.adapters.transformers import asked, dims, inject, take_t5
+from structpe.adapters.transformers import asked, take_t5
 from structpe.data.digests import digest, structures
 from structpe.data.prepare import TRAIN_AFRESH, Preparer
 from structpe.errors import ConfigError, StoreError, located, undamaged
@@ -134,7 +135,8 @@ class TextRun(Run[C, Splits, L, Result], ABC):
     def _split(self, part: Literal["train", "dev"]) -> list[Item]:
         source = self._source(part)
         if isinstance(source, (str, Path)):
-            return _with_texts(read_split(replace(self.config.data, **{part: str(source)}), part))
+            files: dict[str, Any] = {part: str(source)}
+            return _with_texts(read_split(replace(self.config.data, **files), part))
         if source is getattr(self.config.data, part):
             return _with_texts(read_split(self.config.data, part))
         with located(f"data, {part}"):
@@ -476,7 +478,8 @@ class PretrainedTextRun(TextRun[PretrainedTextConfig, LearnedPretrained], name="
                 if instead:
                     take_t5(position, model, "encoder" if each.where in (None, "encoder") else "decoder")
                 start: Literal["zero", "own"] = "own" if each.start == "checkpoint" else each.start
-                inject(model, position, each.where, each.layers, start, each.structures, instead, freeze)
+                options = {"where": each.where, "layers": each.layers, "structures": each.structures}
+                inject(model, position, start=start, instead=instead, freeze=freeze, **options)
 
     def _text_model(self, model: Pretrained, learned: LearnedPretrained) -> PretrainedTextModel:
         kind, config = kind_of(model.model.config), self.config
