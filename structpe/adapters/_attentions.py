@@ -6,6 +6,7 @@ The weights are those of the module. A pass without positions is computed by the
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -156,7 +157,14 @@ def _masks(mask: Tensor | None, padding: Tensor | None, rows: int) -> Terms:
 
 
 def _mask(given: Tensor) -> Terms:
-    return Terms(mask=(~given,)) if given.dtype == torch.bool else Terms(bias=(given,))
+    """The terms of a mask; layers of PyTorch make numbers, -inf where pairs are forbidden, of a bool one."""
+    if given.dtype == torch.bool:
+        return Terms(mask=(~given,))
+    allowed = given > -math.inf
+    finite = given.masked_fill(~allowed, 0.0)
+    mask = Terms(mask=(allowed,))
+    known = not torch.compiler.is_compiling() and given.device.type == "cpu"
+    return mask if known and not finite.any() else mask + Terms(bias=(finite,))
 
 
 class Biased(Projecting):
