@@ -1,7 +1,9 @@
 """Configuration of Sphinx: the Markdown pages, a gallery that is run, and the API from the docstrings.
 
 make docs                                  # build/docs/index.html; a warning is an error; needs no network
-python -m sphinx -t pages docs build/docs  # the Markdown alone, in seconds
+make docs PAGE=docs/parsing.md             # one page, in seconds: build/page/parsing.html
+make look                                  # the built pages in a browser: width, contrast, keyboard, search
+python -m sphinx -t pages docs build/docs  # the Markdown alone
 """
 
 from __future__ import annotations
@@ -41,11 +43,17 @@ project_copyright = "the structpe developers, Apache-2.0"
 release = metadata.version("structpe")
 
 ALL = not tags.has("pages")  # type: ignore[name-defined]  # noqa: F821, as Sphinx puts it here
+ONE = tags.has("one")  # type: ignore[name-defined]  # noqa: F821
+GALLERY = ALL or tags.has("gallery")  # type: ignore[name-defined]  # noqa: F821
 extensions = ["sphinx.ext.autodoc", "sphinx.ext.napoleon", "myst_parser", "sphinx_copybutton", "sphinx_design"]
-extensions += ["sphinx.ext.intersphinx", "sphinx_gallery.gen_gallery"] if ALL else []
-extensions += ["notebooks", "cheatsheet", "live", "words"]  # of docs/site: lessons to download, pages, words to find
+extensions += ["sphinx.ext.intersphinx"] if ALL else []
+extensions += ["sphinx_gallery.gen_gallery"] if GALLERY else []
+extensions += (
+    ["words"] if ONE else ["notebooks", "cheatsheet", "live", "words"]
+)  # of docs/site: lessons to download, pages, words to find
 exclude_patterns = [
-    *([] if ALL else ["api", "auto_gallery"]),
+    *([] if ALL else ["api"]),
+    *([] if GALLERY else ["auto_gallery"]),
     "gallery/README.rst",
     "auto_gallery/*.ipynb",
     "auto_gallery/*.zip",
@@ -53,6 +61,7 @@ exclude_patterns = [
 ]
 suppress_warnings = ["config.cache", "toc.empty_glob", "ref.python"]
 """A class in the gallery's configuration; a folder of pages without a page; two classes of one name in annotations."""
+suppress_warnings += ["myst.xref_missing", "myst.iref_ambiguous", "toc", "ref", "image"] if ONE else []
 intersphinx_mapping = known(HERE / "inventories") if ALL else {}
 intersphinx_disabled_reftypes = ["std:*"]  # no word of a page may lead elsewhere by chance
 
@@ -61,7 +70,7 @@ html_title = f"structpe {release}"
 html_show_sourcelink = False
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
-html_js_files = ["filtered.js"]
+html_js_files = ["filtered.js", "reach.js"]
 html_search_scorer = str(HERE / "_static" / "scorer.js")
 html_favicon = "_static/icon.svg"
 copybutton_exclude = ".linenos, .gp, .go"
@@ -300,7 +309,8 @@ def own_document(_app: Any, doctree: Any) -> None:
 def setup(app: Any) -> None:
     """Called by Sphinx."""
     gc.set_threshold(100_000, 50, 100)  # pages are trees of small objects: a quarter of the time was spent on garbage
-    app.connect("builder-inited", write_catalogue, priority=100)
+    if not ONE:
+        app.connect("builder-inited", write_catalogue, priority=100)
     if ALL:
         app.connect("builder-inited", write_api, priority=100)
     app.connect("missing-reference", to_catalogue)

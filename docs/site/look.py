@@ -58,13 +58,16 @@ MEANT = {
 """What people search for, and how the address of the first page that is found begins."""
 SMALL = """limit => [...document.querySelectorAll("article *")].filter(each =>
   [...each.childNodes].some(node => node.nodeType === 3 && node.textContent.trim()) && each.getClientRects().length
-  && !each.closest("math, sub, sup, svg, .headerlink") && parseFloat(getComputedStyle(each).fontSize) < limit
+  && !each.closest("math, sub, sup, svg, .headerlink, .sd-hide-link-text")
+  && parseFloat(getComputedStyle(each).fontSize) < limit
 ).slice(0, 3).map(each => `${each.tagName.toLowerCase()}.${each.className}: ${each.textContent.trim().slice(0, 40)}`)"""
 WIDE = """() => document.documentElement.scrollWidth - document.documentElement.clientWidth"""
-FRAMES = """() => [...document.querySelectorAll("article svg[role=img]")]
-  .flatMap(svg => [...svg.querySelectorAll("text")])
-  .filter(each => each.getBoundingClientRect().height && each.getBoundingClientRect().height < 8)
-  .map(each => each.textContent).slice(0, 3)"""
+FRAMES = """() => [...document.querySelectorAll("article svg[role=img]")].flatMap(
+  svg => [...svg.querySelectorAll("text")]
+  .filter(each => each.getClientRects().length
+    && parseFloat(getComputedStyle(each).fontSize) * svg.getBoundingClientRect().width
+       / (svg.viewBox.baseVal.width || svg.getBoundingClientRect().width) < 8)
+  .map(each => each.textContent)).slice(0, 3)"""
 
 
 def missing() -> str:
