@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from structpe.errors import ConversionError, ReadError, located
-from structpe.formats.converting import as_structure
+from structpe.formats.converting import as_structure, each_structure
 from structpe.formats.facts import USUAL, as_texts, columns_of, item_of_facts
 from structpe.formats.reading import Item
 from structpe.formats.text import shown
+from structpe.structure import Structure
 
 __all__ = ["as_item", "as_items"]
 
@@ -21,21 +22,33 @@ def as_items(given: Any) -> list[Item]:
     """Items from one or several objects; see :func:`as_item`.
 
     Args:
-        given: an object, or a sequence or an iterator of objects.
+        given: an object, a sequence or an iterator of objects, or a data set of another library.
 
     Raises:
         ReadError: there is none, or one is no item; the error names it by its number from 1, and its id.
         StructureError: a graph is invalid.
     """
-    several = isinstance(given, (Sequence, Iterator)) and not isinstance(given, str)  # a graph of networkx is iterable
+    if isinstance(given, (Sequence, Iterator)) and not isinstance(given, (str, bytes)):
+        several: Iterable[Any] = given
+    elif isinstance(given, (Item, Structure, Mapping)):
+        several = [given]
+    else:  # such as a data set of PyG; a graph of networkx can be iterated over, too
+        several = _structures(given)
     items = []
-    for number, each in enumerate(given if several else [given], 1):
+    for number, each in enumerate(several, 1):
         id = str(each["id"]) if isinstance(each, Mapping) and "id" in each else ""
         with located(f"item {number}", *([shown(id)] if id else [])):
             items.append(as_item(each, str(number)))
     if not items:
         raise ReadError("there is no item; give one or more")
     return items
+
+
+def _structures(given: Any) -> Iterator[Structure]:
+    try:
+        yield from each_structure(given)
+    except ConversionError as error:
+        raise ReadError(error.message).at(*error.places) from None
 
 
 def as_item(given: Any, id: str = "1") -> Item:
