@@ -52,14 +52,9 @@ extensions += (
     ["words"] if ONE else ["notebooks", "cheatsheet", "live", "words"]
 )  # of docs/site: lessons to download, pages, words to find
 exclude_patterns = [
-<<<<<<< HEAD
     *([] if ALL else ["api"]),
     *([] if GALLERY else ["auto_gallery"]),
-    "gallery/README.rst",
-=======
-    *([] if ALL else ["api", "auto_gallery"]),
     "gallery",
->>>>>>> w-gallery
     "auto_gallery/*.ipynb",
     "auto_gallery/*.zip",
     "sg_execution_times.rst",

@@ -19,18 +19,13 @@ config = {
     "data": {"train": train, "dev": dev},
     "prepare": {"graph": "levi", "vocabulary": 800},
     "model": {"width": 32, "heads": 4, "encoder_layers": 1, "decoder_layers": 1, "feedforward": 64, "copy_units": True},
-<<<<<<< HEAD
     "position": {"name": "t5", "encoding": "distance"},
-    "training": {"steps": 50, "batch_size": 16, "optimiser": {"learning_rate": 0.01, "warmup": 10}, "validation": {"every": 50}},
-=======
-    "encoder_position": {"name": "t5", "encoding": "distance"},
     "training": {
         "steps": 50,
         "batch_size": 16,
         "optimiser": {"learning_rate": 0.01, "warmup": 10},
         "validation": {"every": 50},
     },
->>>>>>> w-gallery
     "out": "runs/amr",
 }
 
