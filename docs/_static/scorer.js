@@ -23,10 +23,10 @@ const FOLDERS = [
 ];
 var Scorer = {
   score: ([page, , , , score]) => {
-    if (page === `catalogue/${ASKED.replace(/\s+/g, "-")}`) return score + 100; // the model of that name
+    if (page === `catalogue/${ASKED.replace(/\s+/g, "-")}`) return score + 400; // the model of that name
     for (const word of ASKED.split(/\s+/)) {
       const place = (ANSWERS[word] || []).indexOf(page);
-      if (place >= 0) return score + 80 - 5 * place;
+      if (place >= 0) return score + 300 - 30 * place;
     }
     const folder = FOLDERS.find(([name]) => name.test(page));
     return score + (folder ? folder[1] : 5);

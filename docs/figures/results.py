@@ -19,7 +19,7 @@ __all__ = ["panels"]
 
 HERE = Path(__file__).parent
 EXPERIMENTS = HERE.parents[1] / "experiments"
-WIDTH, LEFT, RIGHT, TOP, ROW = 330, 122, 286, 50, 40
+WIDTH, LEFT, RIGHT, TOP, ROW = 330, 118, 270, 50, 34
 """Units of the drawing: its width, where the axis begins and ends, where rows begin, and how high one is."""
 
 

@@ -53,8 +53,8 @@ FAMILIES = {
 
 def words(page: str) -> str:
     """The words that are added to a page."""
-    model = MODELS.get(page.removeprefix("catalogue/")) if page.startswith("catalogue/") else None
-    family = model.__module__ if model else ""
+    name = page.removeprefix("catalogue/")
+    family = MODELS[name].__module__ if name in MODELS else ""
     return " ".join([PAGES.get(page, ""), *(said for name, said in FAMILIES.items() if name in family)]).strip()
 
 
