@@ -276,15 +276,18 @@ class EncodingRow(NamedTuple):
 
 def _small() -> dict[str, Structure]:
     """A small structure of each kind."""
+    import numpy as np
+
     from structpe.formats import tree
     from structpe.structure import Structure, path
     from structpe.transforms import grid
 
+    ring = np.array([[0, 1], [1, 2], [2, 0]])
     return {
         "sequence": path("abc"),
         "grid": grid((2, 2)),
         "tree": tree(["a", "b", "c"], heads=[2, 0, 2], labels=["x", "root", "y"]),
-        "graph": Structure(("a", "b", "c"), [[0, 1], [1, 2], [2, 0]], ("x", "y", "x"), directed=False),
+        "graph": Structure(("a", "b", "c"), ring, ("x", "y", "x"), directed=False),
     }
 
 

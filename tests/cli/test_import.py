@@ -108,7 +108,7 @@ def test_a_run_says_which_code_it_needs_and_does_not_run_it(folder: Path) -> Non
     sample = Path(structpe.sample("amr_sample/dev.txt")).resolve()
     few = ["--prepare.vocabulary", "300", "--model.width", "8", "--model.heads", "2", "--training.steps", "1"]
     few += ["--model.encoder_layers", "1", "--model.decoder_layers", "1", "--training.optimiser.warmup", "1"]
-    (folder / "a.yaml").write_text(f"data: {{train: {sample}}}\nencoder_position: own-slope\n", encoding="utf-8")
+    (folder / "a.yaml").write_text(f"data: {{train: {sample}}}\nposition: own-slope\n", encoding="utf-8")
     output("train", "a.yaml", *few, "--out", "run", "--import", "own.py")
     assert "imports:\n- own.py\n" in (folder / "run" / "config.yaml").read_text(encoding="utf-8")
     needs = "it needs the code of own.py, which is not imported; if you trust it, give --import own.py, or call "
