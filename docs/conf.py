@@ -54,7 +54,7 @@ extensions += (
 exclude_patterns = [
     *([] if ALL else ["api"]),
     *([] if GALLERY else ["auto_gallery"]),
-    "gallery/README.rst",
+    "gallery",
     "auto_gallery/*.ipynb",
     "auto_gallery/*.zip",
     "sg_execution_times.rst",
@@ -100,17 +100,31 @@ drawn: WeakSet[Any] = WeakSet()
 
 
 def scraped(_block: Any, variables: dict[str, Any], settings: dict[str, Any]) -> str:
-    """The figures that an example has made since the last block, with or without pyplot."""
+    """The figures that an example has made since the last block; their labels are their alternative texts."""
     from matplotlib.figure import Figure
     from sphinx_gallery.scrapers import figure_rst
 
-    paths = []
-    for value in variables["example_globals"].values():
+    shown = ""
+    for name, value in variables["example_globals"].items():
         if isinstance(value, Figure) and value not in drawn:
             drawn.add(value)
-            paths.append(next(variables["image_path_iterator"]))
-            value.savefig(paths[-1], dpi=120, bbox_inches="tight")
-    return str(figure_rst(paths, settings["src_dir"]))
+            path = next(variables["image_path_iterator"])
+            if not value.get_label():
+                raise ValueError(f"{variables['src_file']}: say what is seen, in {name}.set_label(...)")
+            value.savefig(path, dpi=120, bbox_inches="tight")
+            shown += figure_rst([path], settings["src_dir"], fig_titles=str(value.get_label()))
+    return shown
+
+
+def styled(_settings: dict[str, Any], _file: str) -> None:
+    """The look of the gallery's own plots; those of ``structpe.pictures`` have theirs."""
+    import matplotlib
+
+    from structpe.pictures.style import LINES
+
+    matplotlib.rcParams.update({"font.size": 9, "axes.titlesize": 9.5, "axes.titlelocation": "left"})
+    matplotlib.rcParams.update({"axes.spines.top": False, "axes.spines.right": False, "legend.frameon": False})
+    matplotlib.rcParams["axes.prop_cycle"] = matplotlib.cycler(color=LINES)
 
 
 sphinx_gallery_conf = {
@@ -118,6 +132,7 @@ sphinx_gallery_conf = {
     "gallery_dirs": "auto_gallery",
     "filename_pattern": r"\.py$",
     "within_subsection_order": "FileNameSortKey",
+    "reset_modules": ("matplotlib", styled),
     "download_all_examples": False,
     "image_scrapers": (scraped,),
     "capture_repr": (),

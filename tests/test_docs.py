@@ -321,7 +321,7 @@ def test_a_lesson_becomes_a_notebook_with_the_same_program_and_closed_answers() 
 def test_programs_in_pages_import_from_sixteen_places() -> None:
     """``from structpe import errors`` and ``structpe.errors`` are of the first place."""
     programs = {str(page): "\n".join(block.text for block in blocks(page)) for page in [*PAGES, ROOT / "README.md"]}
-    for file in [*(ROOT / "examples").glob("*.py"), *(ROOT / "docs" / "gallery").glob("*.py")]:
+    for file in [*(ROOT / "examples").glob("*.py"), *(ROOT / "docs" / "gallery").rglob("*.py")]:
         programs[str(file)] = file.read_text(encoding="utf-8")
     found = {
         (module, where)

@@ -6,6 +6,7 @@ The weights are those of the module. A pass without positions is computed by the
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -59,7 +60,8 @@ class Projecting(ABC):
                 )
             return seat.attend(passing, x, extra, dropout, own.training), None
         sources = seat.sources(passing, sources, own.training)
-        q, k, v = (each.unflatten(-1, (own.num_heads, -1)).transpose(1, 2) for each in self.projected(sources))
+        projected = self.projected(sources)
+        q, k, v = (x.reshape(*x.shape[:2], own.num_heads, -1).transpose(1, 2) for x in projected)
         terms = seat.terms(passing, q, k.shape[2], own.training) + extra
         out = own.out_proj(attend(q, k, v, terms, dropout=dropout).transpose(1, 2).flatten(2))
         return out, weights(q, k, terms) if need_weights else None
@@ -151,12 +153,19 @@ def _masks(mask: Tensor | None, padding: Tensor | None, rows: int) -> Terms:
     """The terms of PyTorch's masks: bool, True for forbidden pairs, or added to scores."""
     terms = Terms()
     if mask is not None:
-        terms += _mask(mask.unflatten(0, (rows, -1)) if mask.ndim == 3 else mask[None, None])
+        terms += _mask(mask.reshape(rows, -1, *mask.shape[1:]) if mask.ndim == 3 else mask[None, None])
     return terms if padding is None else terms + _mask(padding[:, None, None])
 
 
 def _mask(given: Tensor) -> Terms:
-    return Terms(mask=(~given,)) if given.dtype == torch.bool else Terms(bias=(given,))
+    """The terms of a mask; layers of PyTorch make numbers, -inf where pairs are forbidden, of a bool one."""
+    if given.dtype == torch.bool:
+        return Terms(mask=(~given,))
+    allowed = given > -math.inf
+    finite = given.masked_fill(~allowed, 0.0)
+    mask = Terms(mask=(allowed,))
+    known = not torch.compiler.is_compiling() and given.device.type == "cpu"
+    return mask if known and not finite.any() else mask + Terms(bias=(finite,))
 
 
 class Biased(Projecting):

@@ -274,8 +274,10 @@ class Injected(nn.Module):
         now, first = self._both(lambda model, mine: model.terms(mine, site), prepared, like)
         return now if first is None else difference(now, first)
 
-    def change(self, x: Tensor, prepared: tuple[Any, Any], site: Site) -> Tensor:
-        """The hidden vectors (p, u, d) of the units as a layer sees them."""
+    def change(self, x: Tensor, prepared: tuple[Any, Any], site: Site, structures: int) -> Tensor:
+        """The hidden vectors (b, u, d) of the units as a layer sees them, of b structures or of one for all."""
+        if self.mixes and structures == 1 < len(x):  # a network that reads the units of one structure
+            return torch.cat([self.change(row[None], prepared, site, 1) for row in x])
         now, first = self._both(lambda model, mine: _changed(model, x, mine, site), prepared, x)
         changed: Tensor = now if first is None else x + (now - first)
         return changed
@@ -536,9 +538,9 @@ class Seat:
         prepared = passing.prepared(self.injected, positions, x, self.layer)
         places = passing.places(self.injected, positions, x, x.shape[1], past + x.shape[1])
         if places is None:
-            return self.injected.change(x, prepared, Site(self.layer, training))
+            return self.injected.change(x, prepared, Site(self.layer, training), len(x))
         site = Site(self.layer, training)
-        (changed,) = places.changed(lambda each: (self.injected.change(each, prepared, site),), x)
+        (changed,) = places.changed(lambda each: (self.injected.change(each, prepared, site, places.structures),), x)
         return changed
 
     def sources(self, given: Any, x: Sources, training: bool) -> Sources:
@@ -792,7 +794,7 @@ def _mixes(injected: Injected, prepared: Any, site: Site, x: Tensor) -> bool:
     """Whether the vectors (1, u, d) of the first and the last unit change those of others."""
     if not injected.position.sites & {"inputs", "layer"}:
         return False
-    found, (first, last) = injected.change(x, prepared, site), (x.clone(), x.clone())
+    found, (first, last) = injected.change(x, prepared, site, 1), (x.clone(), x.clone())
     first[:, 0], last[:, -1] = 0, 0
-    ahead, behind = (injected.change(each, prepared, site) for each in (first, last))
+    ahead, behind = (injected.change(each, prepared, site, 1) for each in (first, last))
     return not torch.equal(found[:, 1:], ahead[:, 1:]) or not torch.equal(found[:, :-1], behind[:, :-1])

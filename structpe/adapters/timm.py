@@ -220,7 +220,7 @@ class _Images:
     def change(self, x: Tensor, layer: int) -> Tensor:
         """The tokens as a layer sees them."""
         _, prepared = self.ask(x, x.shape[1])
-        changed = self.injected.change(x[:, self.prefix :], prepared, Site(layer, self.injected.training))
+        changed = self.injected.change(x[:, self.prefix :], prepared, Site(layer, self.injected.training), 1)
         return torch.cat([x[:, : self.prefix], changed.to(x.dtype)], dim=1)
 
 

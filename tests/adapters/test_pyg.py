@@ -202,7 +202,7 @@ def test_a_pass_says_which_graphs_it_is_over() -> None:
             torch.nn.Linear(2, 2),
             "t5",
             Dims(8, 2, 2),
-            "Linear is not known; known are .* GPSConv or TransformerConv of PyG",
+            "Linear is not known; .* TransformerConv of PyG",
         ),
         (GPSConv(8, None, 2, attn_type="performer"), "t5", Dims(8, 2, 1), "needs attn_type='multihead'"),
         (Net(), "t5", Dims(8, 4, 2), r"needs Dims\(width=8, heads=2, layers=2\)"),

@@ -212,7 +212,7 @@ def test_numbers_are_part_of_the_module() -> None:
             nn.MultiheadAttention(8, 2),
             "learned",
             Dims(8, 2, 1),
-            "changes the vectors that enter the first layer, which the encoder of MultiheadAttention cannot take",
+            "which the encoder of MultiheadAttention cannot take",
         ),
     ],
 )

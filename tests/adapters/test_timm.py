@@ -186,7 +186,7 @@ def test_what_cannot_enter(position: Any, options: Any, message: str) -> None:
 
 
 def test_what_a_pass_cannot_be() -> None:
-    with pytest.raises(PositionError, match="Linear is not known; .* Vision Transformers of timm's form"):
+    with pytest.raises(PositionError, match=r"Linear is not known; .* Vision Transformers of timm's form"):
         inject(torch.nn.Linear(2, 2), "t5")
     model = vit("form", drop=True)
     with pytest.raises(PositionError, match=r"18 tokens, and the images have 3 \+ 16, .*set patch_drop_rate to 0"):

@@ -137,9 +137,9 @@ def test_single_precision_rounds_the_angles() -> None:
 
 def test_the_slowest_pairs_of_p_rope_do_not_turn() -> None:
     """Exponents belong to the whole head: unlike a fraction of the channels."""
-    model = build({"name": "p-rope", "share": 0.6}, Dims(16, 1, 1))
+    model = build({"name": "p-rope", "share": 0.6, "scale": 2.0}, Dims(16, 1, 1))
     frequencies = model.inverse_frequencies().tolist()  # type: ignore[operator]
-    assert frequencies == pytest.approx([10000 ** (-i / 8) if i < 4 else 0.0 for i in range(8)], rel=1e-12)
+    assert frequencies == pytest.approx([10000 ** (-i / 8) / 2 if i < 4 else 0.0 for i in range(8)], rel=1e-12)
 
 
 WRONG = [

@@ -2,8 +2,8 @@
 In a parse, related words are one step apart
 ============================================
 
-*lamp* and *shone* belong together. They are eight words apart in the text and one step apart in the parse. The maps have
-a row and a column for each word.
+*lamp* and *shone* belong together. They are eight words apart in the text and one step apart in the parse. The maps
+have a row and a column for each word.
 """
 
 import structpe
@@ -22,6 +22,6 @@ print(f"lamp to shone: {offset} words, {distance} step")
 
 picture = structpe.show(sentence, [Offset(), UndirectedDistance()])
 picture.set_label(
-    "A sentence of ten words with arcs from each word to its dependents; below, a map of offsets, which grow with the "
-    "distance to the diagonal, and a map of steps in the parse, where lamp and shone are 1 apart."
+    "A sentence of ten words with arcs from each word to its dependents; below, a map of offsets, which grow with the"
+    " distance to the diagonal, and a map of steps in the parse, where lamp and shone are 1 apart."
 )

@@ -2,8 +2,8 @@
 A Levi graph makes a node of each relation
 ==========================================
 
-Models of nodes cannot read what is written at edges. In the Levi graph each edge is a node between its two ends, so that
-the relation is read like any other node, and distances double.
+Models of nodes cannot read what is written at edges. In the Levi graph each edge is a node between its two ends, so
+that the relation is read like any other node, and distances double.
 """
 
 import structpe

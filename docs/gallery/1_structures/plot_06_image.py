@@ -2,9 +2,9 @@
 Read line by line, an image loses its columns
 =============================================
 
-An image of 15 x 15 patches. ALiBi lowers scores with a distance. If patches are numbered line by line, the patch below is
-15 steps away, as far as the end of the line and farther than its neighbour's neighbour; on the grid it is one step away.
-The maps show attention from the patch in the middle, when all patches have the same content.
+An image of 15 x 15 patches. ALiBi lowers scores with a distance. If patches are numbered line by line, the patch
+below is 15 steps away, as far as the end of the line and farther than its neighbour's neighbour; on the grid it is
+one step away. The maps show attention from the patch in the middle, when all patches have the same content.
 """
 
 import matplotlib.pyplot as plt
@@ -20,8 +20,8 @@ middle = image.size // 2
 
 figure, axes = plt.subplots(1, 2, figsize=(7, 3.6), layout="constrained")
 figure.set_label(
-    "Two maps of 15 by 15 patches. By the number of the patch, attention from the middle stays in its line. By steps on "
-    "the grid, it falls off alike to all sides."
+    "Two maps of 15 by 15 patches. By the number of the patch, attention from the middle stays in its line. By steps "
+    "on the grid, it falls off alike to all sides."
 )
 for axis, encoding, title in zip(
     axes, ("offset", "undirected-distance"), ("numbered line by line", "steps on the grid"), strict=True

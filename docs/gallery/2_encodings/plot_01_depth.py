@@ -18,6 +18,6 @@ print("depths:", *Depth().one(sentence).values)
 
 picture = structpe.show(sentence, [Depth(), BranchPath(depth=3, width=3)])
 picture.set_label(
-    "A parse of nine words; a column of their depths, in which four words have 2; and a map of their branches from the "
-    "root, in which no two rows are alike."
+    "A parse of nine words; a column of their depths, in which four words have 2; and a map of their branches from "
+    "the root, in which no two rows are alike."
 )

@@ -2,8 +2,8 @@
 The deeper two words meet, the closer they belong together
 ==========================================================
 
-The lowest common ancestor of two words is where their ways to the root meet. It is deep for words of one phrase, and the
-root for words of different phrases. The squares along the diagonal are the phrases.
+The lowest common ancestor of two words is where their ways to the root meet. It is deep for words of one phrase, and
+the root for words of different phrases. The squares along the diagonal are the phrases.
 """
 
 import matplotlib.pyplot as plt
@@ -18,8 +18,8 @@ depth = Depth().one(tree).values[:, None] - up
 
 figure, axis = plt.subplots(figsize=(5.6, 4.8), layout="constrained")
 figure.set_label(
-    "A map of twelve by twelve words: how deep their lowest common ancestor is. The words of each phrase make a square "
-    "of higher numbers; between phrases the number is 0, the root."
+    "A map of twelve by twelve words: how deep their lowest common ancestor is. The words of each phrase make a "
+    "square of higher numbers; between phrases the number is 0, the root."
 )
 shown = axis.imshow(depth, cmap="YlGnBu")
 axis.set_xticks(range(len(words)), words, rotation=60, ha="right")

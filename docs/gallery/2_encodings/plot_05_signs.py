@@ -1,10 +1,10 @@
 """
 Signs and rotations of eigenvectors are arbitrary, what they span is not
-=========================================================================
+========================================================================
 
-A ring of eight nodes has each eigenvalue twice but for two. The same ring, stored with other numbers of nodes, gets other
-eigenvectors: a model that reads them sees another graph. The matrix of inner products of the two vectors of one eigenvalue
-is the same again; models such as ``stable-expressive`` and ``basisnet`` read only such functions.
+A ring of eight nodes has each eigenvalue twice but for two. The same ring, stored with other numbers of nodes, gets
+other eigenvectors: a model that reads them sees another graph. The matrix of inner products of the two vectors of one
+eigenvalue is the same again; models such as ``stable-expressive`` and ``basisnet`` read only such functions.
 """
 
 import matplotlib.pyplot as plt
@@ -23,8 +23,8 @@ second = Laplacian(k=2).one(again).values[order]  # rows in the order of the fir
 
 figure, axes = plt.subplots(2, 2, figsize=(7, 5), layout="constrained")
 figure.set_label(
-    "Above, the two eigenvectors of a ring of eight nodes in two numberings: the curves differ. Below, the inner products of "
-    "their rows: the two maps are the same."
+    "Above, the two eigenvectors of a ring of eight nodes in two numberings: the curves differ. Below, the inner "
+    "products of their rows: the two maps are the same."
 )
 for column, (title, vectors) in enumerate({"one numbering": first, "another numbering": second}.items()):
     axes[0, column].plot(vectors, "o-", label=["first", "second"])

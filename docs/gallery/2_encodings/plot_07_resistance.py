@@ -2,8 +2,9 @@
 Each further way lowers the resistance, and none the distance
 =============================================================
 
-Two nodes are joined by one, two, three ... ways of two edges each. Their distance is 2, however many ways there are. The resistance
-between them, with edges as wires of 1 ohm, is 2 divided by the number of ways: it says how *well* they are joined.
+Two nodes are joined by one, two, three ... ways of two edges each. Their distance is 2, however many ways there are.
+The resistance between them, with edges as wires of 1 ohm, is 2 divided by the number of ways: it says how *well* they
+are joined.
 """
 
 import matplotlib.pyplot as plt

@@ -2,8 +2,9 @@
 Each round of Weisfeiler-Leman sees one step further
 ====================================================
 
-All nodes of a path begin with one colour. In each round the new colour of a node is made of its own and those of its neighbours. So it
-takes five rounds until the middle knows how far the ends are, as a message-passing network needs five layers.
+All nodes of a path begin with one colour. In each round the new colour of a node is made of its own and those of its
+neighbours. So it takes five rounds until the middle knows how far the ends are, as a message-passing network needs
+five layers.
 """
 
 import matplotlib.pyplot as plt
@@ -15,8 +16,8 @@ from structpe.encodings import WeisfeilerLehman
 path = structpe.Structure(("a",) * 13, [(node, node + 1) for node in range(12)], directed=False)
 figure, axes = plt.subplots(6, 1, figsize=(7.5, 3.8), layout="constrained")
 figure.set_label(
-    "A path of 13 nodes, six times, one for each round. In each round the nodes next to those that differ get a colour of "
-    "their own, from both ends to the middle."
+    "A path of 13 nodes, six times, one for each round. In each round the nodes next to those that differ get a "
+    "colour of their own, from both ends to the middle."
 )
 for rounds, axis in enumerate(axes, 1):
     encoding = WeisfeilerLehman(iterations=rounds).fit([path])

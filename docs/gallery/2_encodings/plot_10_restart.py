@@ -2,8 +2,8 @@
 A walk that often restarts stays near home
 ==========================================
 
-Personalised PageRank says how often a walk is at each node if it goes home with some probability at each step. The more often it
-goes home, the smaller the part of the graph that it sees.
+Personalised PageRank says how often a walk is at each node if it goes home with some probability at each step. The
+more often it goes home, the smaller the part of the graph that it sees.
 """
 
 import matplotlib.pyplot as plt
@@ -21,8 +21,8 @@ home = int(np.abs(places - 0.5).sum(1).argmin())
 
 figure, axes = plt.subplots(1, 3, figsize=(10, 3.4), layout="constrained")
 figure.set_label(
-    "Three drawings of a graph, coloured by how often a walk is at each node: with a restart at every second step it is at home "
-    "and beside it, with rare restarts all over its part of the graph."
+    "Three drawings of a graph, coloured by how often a walk is at each node: with a restart at every second step it "
+    "is at home and beside it, with rare restarts all over its part of the graph."
 )
 for axis, restart in zip(axes, (0.5, 0.15, 0.02), strict=True):
     surprise = PersonalizedPageRank(restart=restart, threshold=None).one(graph).pairs()[home]  # minus the logarithm

@@ -2,8 +2,8 @@
 What one encoding cannot tell apart, another can
 ================================================
 
-Each row has two graphs that are not the same. A square is filled if the values of an encoding, sorted, differ between them. Message
-passing without positions sees no more than Weisfeiler-Leman.
+Each row has two graphs that are not the same. A square is filled if the values of an encoding, sorted, differ between
+them. Message passing without positions sees no more than Weisfeiler-Leman.
 """
 
 import matplotlib.pyplot as plt
@@ -36,8 +36,8 @@ def rows(encoding, structure):
 
 figure, axes = plt.subplots(3, 6, figsize=(8.5, 4.4), layout="constrained")
 figure.set_label(
-    "A table of three pairs of graphs and four encodings. Weisfeiler-Leman tells none apart, distances the first pair, random walks "
-    "the first two, and counts of cliques the last."
+    "A table of three pairs of graphs and four encodings. Weisfeiler-Leman tells none apart, distances the first "
+    "pair, random walks the first two, and counts of cliques the last."
 )
 for number, (row, (name, graphs)) in enumerate(zip(axes, pairs.items(), strict=True)):
     two = [structpe.as_structure(nx.convert_node_labels_to_integers(graph)) for graph in graphs]
@@ -47,7 +47,9 @@ for number, (row, (name, graphs)) in enumerate(zip(axes, pairs.items(), strict=T
     row[0].set_title(name)
     for axis, (title, encoding) in zip(row[2:], encodings.items(), strict=True):
         differ = rows(encoding.fit(two), two[0]) != rows(encoding.fit(two), two[1])
-        axis.text(0.5, 0.5, "differ" if differ else "same", ha="center", va="center", color="white" if differ else "#1f2933")
+        axis.text(
+            0.5, 0.5, "differ" if differ else "same", ha="center", va="center", color="white" if differ else "#1f2933"
+        )
         axis.set(xticks=[], yticks=[], facecolor="#0072b2" if differ else "#eef1f4")
         if number == 0:
             axis.set_title(title)

@@ -2,9 +2,10 @@
 When atoms are renumbered, what is read from bonds moves with them
 ==================================================================
 
-Atoms of a molecule can be listed in any order, and a model must not notice. Here 50 random orders of caffeine are encoded, and the
-values put back into the first order. Distances, walks and heat are the same again, and so are eigenvectors, whose signs structpe
-fixes by their values. In a ring of six, eigenvalues come twice, and nothing can fix their vectors.
+Atoms of a molecule can be listed in any order, and a model must not notice. Here 50 random orders of caffeine are
+encoded, and the values put back into the first order. Distances, walks and heat are the same again, and so are
+eigenvectors, whose signs structpe fixes by their values. In a ring of six, eigenvalues come twice, and nothing can
+fix their vectors.
 """
 
 import matplotlib.pyplot as plt

@@ -2,8 +2,8 @@
 One position model reads a text, a parse and a meaning graph
 ============================================================
 
-ALiBi's bias needs a number for each pair of units: the offset in a sentence, the distance along edges in a parse or an
-AMR graph. The model is the same; only the encoding changes.
+ALiBi's bias needs a number for each pair of units: the offset in a sentence, the distance along edges in a parse or
+an AMR graph. The model is the same; only the encoding changes.
 """
 
 import matplotlib.pyplot as plt
@@ -27,8 +27,8 @@ cases = {
 dims = structpe.Dims(width=64, heads=8, layers=1)
 figure, axes = plt.subplots(1, 3, figsize=(10.5, 3.8), layout="constrained")
 figure.set_label(
-    "Three maps of ALiBi's bias: in the text it falls with the distance to the diagonal; in the parse and in the meaning graph it "
-    "is high where words are joined, wherever they stand."
+    "Three maps of ALiBi's bias: in the text it falls with the distance to the diagonal; in the parse and in the "
+    "meaning graph it is high where words are joined, wherever they stand."
 )
 for axis, (title, (structure, encoding)) in zip(axes, cases.items(), strict=True):
     model = structpe.build({"name": "alibi", "encoding": encoding}, dims)

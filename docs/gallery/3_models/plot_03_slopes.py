@@ -2,8 +2,8 @@
 Each head of ALiBi looks twice as far as the one before
 =======================================================
 
-The slopes of eight heads are 1/2, 1/4, 1/8 and so on. If all words have the same content, a head's attention is these decaying
-weights: the first sees a few words, the last hundreds.
+The slopes of eight heads are 1/2, 1/4, 1/8 and so on. If all words have the same content, a head's attention is these
+decaying weights: the first sees a few words, the last hundreds.
 """
 
 import matplotlib.pyplot as plt
@@ -21,8 +21,8 @@ attention = weights(nothing, nothing, terms)[0, :, -1].flip(-1)  # of the last w
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.4), width_ratios=(3, 2), layout="constrained")
 figure.set_label(
-    "Left, eight curves of attention by the distance to the left, each flatter and wider than the one before. Right, how many words "
-    "have half of a head's attention: two for the first head and nearly 200 for the last."
+    "Left, eight curves of attention by the distance to the left, each flatter and wider than the one before. Right, "
+    "how many words have half of a head's attention: two for the first head and nearly 200 for the last."
 )
 for head, curve in enumerate(attention):
     left.plot(curve, color=plt.get_cmap("viridis")(head / 8), label=f"{head + 1}")

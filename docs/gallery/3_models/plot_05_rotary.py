@@ -2,8 +2,8 @@
 Rotary positions turn the first columns fast and the last ones slowly
 =====================================================================
 
-Each pair of columns of queries and keys is turned by an angle that grows with the place, so their product is a cosine of the offset.
-Here each head has content in one pair of columns only; the black line is all 32 pairs together.
+Each pair of columns of queries and keys is turned by an angle that grows with the place, so their product is a cosine
+of the offset. Here each head has content in one pair of columns only; the black line is all 32 pairs together.
 """
 
 import matplotlib.pyplot as plt
@@ -27,10 +27,12 @@ scores = 1 + logs - logs[:, :1]
 
 figure, axes = plt.subplots(5, 1, figsize=(8, 5), sharex=True, layout="constrained")
 figure.set_label(
-    "Five curves of the score by offset, up to 400 words: cosines of pairs of columns 0, 8, 16 and 24, from many waves to a line that "
-    "hardly falls, and the mean of all pairs, which falls in ripples."
+    "Five curves of the score by offset, up to 400 words: cosines of pairs of columns 0, 8, 16 and 24, from many "
+    "waves to a line that hardly falls, and the mean of all pairs, which falls in ripples."
 )
-for axis, curve, name in zip(axes, scores, [f"columns {2 * pair}, {2 * pair + 1}" for pair in shown] + ["all columns"], strict=True):
+for axis, curve, name in zip(
+    axes, scores, [f"columns {2 * pair}, {2 * pair + 1}" for pair in shown] + ["all columns"], strict=True
+):
     axis.plot(curve, color="black" if name.startswith("all") else "#0072b2", linewidth=1)
     axis.set(ylim=(-1.2, 1.2), xlim=(0, length), yticks=(-1, 0, 1))
     axis.set_title(name, fontsize=8.5, pad=2)

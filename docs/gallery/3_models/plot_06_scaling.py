@@ -2,8 +2,9 @@
 To read longer texts, slow columns are slowed down and fast ones are not
 ========================================================================
 
-Rotary models see angles in a text of four times the length that no training showed them. Position interpolation turns all columns four
-times as slowly, which blurs near words. NTK-aware scaling and YaRN leave the fast columns, which tell near words apart, as they are.
+Rotary models see angles in a text of four times the length that no training showed them. Position interpolation turns
+all columns four times as slowly, which blurs near words. NTK-aware scaling and YaRN leave the fast columns, which
+tell near words apart, as they are.
 """
 
 import matplotlib.pyplot as plt
@@ -29,8 +30,9 @@ def turn(name):
 
 figure, axis = plt.subplots(figsize=(7, 3.2), layout="constrained")
 figure.set_label(
-    "Three lines over 32 pairs of columns, from fast to slow: position interpolation is at a quarter everywhere, NTK-aware scaling "
-    "falls slowly from one to a quarter, YaRN stays at one for the fast columns and falls to a quarter for the slow ones."
+    "Three lines over 32 pairs of columns, from fast to slow: position interpolation is at a quarter everywhere, NTK-"
+    "aware scaling falls slowly from one to a quarter, YaRN stays at one for the fast columns and falls to a quarter "
+    "for the slow ones."
 )
 plain = turn("rotary-half")
 axis.plot(turn("position-interpolation") / plain, label="position interpolation")

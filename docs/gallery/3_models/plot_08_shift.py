@@ -2,8 +2,9 @@
 A shift changes scores with absolute positions, and not with relative ones
 ==========================================================================
 
-The same sixteen words stand at the beginning of a text and again 48 words later. Each map has their scores among each other, above at
-the beginning, below after the shift. With positions at the input the two differ; rotary positions and T5's bias see offsets only.
+The same sixteen words stand at the beginning of a text and again 48 words later. Each map has their scores among each
+other, above at the beginning, below after the shift. With positions at the input the two differ; rotary positions and
+T5's bias see offsets only.
 """
 
 import matplotlib.pyplot as plt
@@ -18,8 +19,8 @@ text = structpe.path(["word"] * 64)
 blocks = slice(0, 16), slice(48, 64)
 figure, axes = plt.subplots(2, 4, figsize=(9.5, 4.8), layout="constrained")
 figure.set_label(
-    "Two rows of four maps of scores. With a learned table and with sinusoids the upper and the lower map differ; with rotary "
-    "positions and with T5 they are the same."
+    "Two rows of four maps of scores. With a learned table and with sinusoids the upper and the lower map differ; "
+    "with rotary positions and with T5 they are the same."
 )
 for column, name in zip(axes.T, ("learned", "sinusoidal", "rotary", "t5"), strict=True):
     model = structpe.build(name, structpe.Dims(width=64, heads=1, layers=1))

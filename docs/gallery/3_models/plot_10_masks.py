@@ -2,8 +2,8 @@
 Some position models say whom a unit may see at all
 ===================================================
 
-A mask removes pairs. Only the next few words; only those to the left; on an image only the patches of the same window; in a graph its
-edges and some random ones. What is left can be computed in less time.
+A mask removes pairs. Only the next few words; only those to the left; on an image only the patches of the same
+window; in a graph its edges and some random ones. What is left can be computed in less time.
 """
 
 import matplotlib.pyplot as plt
@@ -23,8 +23,8 @@ cases = {
 nothing = torch.zeros(1, 4, 36, 8)
 figure, axes = plt.subplots(1, 4, figsize=(11, 3), layout="constrained")
 figure.set_label(
-    "Four maps of 36 by 36 units; pairs that are left are blue: a band along the diagonal, a triangle, blocks of nine patches, and "
-    "three diagonals with scattered pairs."
+    "Four maps of 36 by 36 units; pairs that are left are blue: a band along the diagonal, a triangle, blocks of nine"
+    " patches, and three diagonals with scattered pairs."
 )
 for axis, (title, (position, structure)) in zip(axes, cases.items(), strict=True):
     model = structpe.build(position, structpe.Dims(width=32, heads=4, layers=1))

@@ -56,9 +56,17 @@ print(f"{(mixed.argmax(-1) == wanted).float().mean():.0%} of nodes name their pa
 values = positions[distance].dense()[0]
 seen = [value for value in values.unique().tolist() if abs(value) <= 4]
 figure, axis = plt.subplots(figsize=(7, 3.2), layout="constrained")
-figure.set_label("Groups of bars by signed distance, after 0, 20, 40 and 60 steps: the bias at -1 grows, all others fall.")
+figure.set_label(
+    "Groups of bars by signed distance, after 0, 20, 40 and 60 steps: the bias at -1 grows, all others fall."
+)
 for number, (step, bias) in enumerate(learned):
     heights = [bias[values == value][0].item() for value in seen]
-    axis.bar(np.array(seen) + 0.2 * (number - 1.5), heights, 0.2, color=plt.get_cmap("viridis")(number / 4), label=f"step {step}")
+    axis.bar(
+        np.array(seen) + 0.2 * (number - 1.5),
+        heights,
+        0.2,
+        color=plt.get_cmap("viridis")(number / 4),
+        label=f"step {step}",
+    )
 axis.set(xlabel="signed distance to the key (-1: the parent)", ylabel="bias", xticks=seen)
 axis.legend()

@@ -2,9 +2,9 @@
 Beyond the length of training, ALiBi goes on where rotary positions fail
 ========================================================================
 
-Four small language models learn texts of 32 letters in which the last two letters decide which may come next (Press et al. 2022 ask the
-same of real text). Then they read texts of up to 512 letters. Rotary positions are best at 32, and worst at 512. The dashed line is what
-a perfect model would have.
+Four small language models learn texts of 32 letters in which the last two letters decide which may come next (Press
+et al. 2022 ask the same of real text). Then they read texts of up to 512 letters. Rotary positions are best at 32,
+and worst at 512. The dashed line is what a perfect model would have.
 """
 
 import matplotlib.pyplot as plt
@@ -24,7 +24,9 @@ def texts(count, length):
     """Ids (count, length + 1); the last two letters decide which may come next."""
     drawn = torch.randint(LETTERS, (count, length + 1), generator=generator)
     for place in range(2, length + 1):
-        drawn[:, place] = torch.multinomial(table[drawn[:, place - 2], drawn[:, place - 1]], 1, generator=generator)[:, 0]
+        drawn[:, place] = torch.multinomial(table[drawn[:, place - 2], drawn[:, place - 1]], 1, generator=generator)[
+            :, 0
+        ]
     return drawn
 
 
@@ -37,8 +39,8 @@ shown, longest = texts(16 * 150, 32), texts(4, 512)
 lengths = (16, 32, 64, 128, 256, 512)
 figure, axis = plt.subplots(figsize=(7, 3.6), layout="constrained")
 figure.set_label(
-    "Lines of the loss by length of the text. At 32 letters, the length of training, that of rotary positions is lowest; beyond it all "
-    "rise, and that of ALiBi stays."
+    "Lines of the loss by length of the text. At 32 letters, the length of training, that of rotary positions is "
+    "lowest; beyond it all rise, and that of ALiBi stays."
 )
 for name in ("sinusoidal", "rotary", "t5", "alibi-causal"):
     torch.manual_seed(0)
@@ -54,6 +56,12 @@ for name in ("sinusoidal", "rotary", "t5", "alibi-causal"):
 best = -table[longest[:, :-2], longest[:, 1:-1], longest[:, 2:]].log().mean()
 axis.axhline(best, color="#6b7785", linestyle="--")
 axis.axvline(32, color="#c9d0d8", zorder=0)
-axis.set(xlabel="letters in the text (trained on 32)", ylabel="loss per letter", xscale="log", xticks=lengths, xticklabels=lengths)
+axis.set(
+    xlabel="letters in the text (trained on 32)",
+    ylabel="loss per letter",
+    xscale="log",
+    xticks=lengths,
+    xticklabels=lengths,
+)
 axis.minorticks_off()
 axis.legend()

@@ -2,8 +2,9 @@
 After a training on meaning graphs, each head prefers distances of its own
 ==========================================================================
 
-A small network learns for some seconds to write sentences for AMR graphs, with T5's bias on signed distances in the graph. Then it is
-shown on a graph that it has not seen: what its heads have learned to prefer, for each pair of units and by distance.
+A small network learns for some seconds to write sentences for AMR graphs, with T5's bias on signed distances in the
+graph. Then it is shown on a graph that it has not seen: what its heads have learned to prefer, for each pair of units
+and by distance.
 """
 
 import tempfile
@@ -18,8 +19,13 @@ config = {
     "data": {"train": train, "dev": dev},
     "prepare": {"graph": "levi", "vocabulary": 800},
     "model": {"width": 32, "heads": 4, "encoder_layers": 1, "decoder_layers": 1, "feedforward": 64, "copy_units": True},
-    "encoder_position": {"name": "t5", "encoding": "distance"},
-    "training": {"steps": 50, "batch_size": 16, "optimiser": {"learning_rate": 0.01, "warmup": 10}, "validation": {"every": 50}},
+    "position": {"name": "t5", "encoding": "distance"},
+    "training": {
+        "steps": 50,
+        "batch_size": 16,
+        "optimiser": {"learning_rate": 0.01, "warmup": 10},
+        "validation": {"every": 50},
+    },
     "out": "runs/amr",
 }
 
@@ -31,6 +37,6 @@ with chdir(tempfile.mkdtemp()):
     structpe.train(config)
     picture = structpe.show(item.structure, [load("runs/amr", item)])
 picture.set_label(
-    "A meaning graph with relations as nodes, its signed distances, the biases of four heads, and their mean by distance: lines that "
-    "differ from head to head."
+    "A meaning graph with relations as nodes, its signed distances, the biases of four heads, and their mean by "
+    "distance: lines that differ from head to head."
 )

@@ -2,8 +2,9 @@
 A bias that is read from its table takes little memory, however long the text
 =============================================================================
 
-Attention with a learned bias per pair, in training: the bias written out for each head and pair, as an embedding or in full, and read from its
-table by structpe. Ratios to PyTorch's fused attention without any bias. The numbers are those of the last ``make bench``, on the page of speed.
+Attention with a learned bias per pair, in training: the bias written out for each head and pair, as an embedding or
+in full, and read from its table by structpe. Ratios to PyTorch's fused attention without any bias. The numbers are
+those of the last ``make bench``, on the page of speed.
 """
 
 from pathlib import Path
@@ -22,8 +23,9 @@ print(said.partition(";")[0])
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
 figure.set_label(
-    "Lines over four sizes, from 64 texts of 24 units to one of 2,048. Left, the time of a training step: structpe takes about twice that of no "
-    "bias at most, the other two about four times. Right, extra memory: structpe stays below 70 MiB, the others grow to about 400."
+    "Lines over four sizes, from 64 texts of 24 units to one of 2,048. Left, the time of a training step: structpe "
+    "takes about twice that of no bias at most, the other two about four times. Right, extra memory: structpe stays "
+    "below 70 MiB, the others grow to about 400."
 )
 for way, name in names.items():
     mine = [row for row in rows if row[2] == way]
