@@ -29,6 +29,7 @@ SIGNS = {"...": "…", "..": "…", "->": "→", "<-": "←", "<=": "≤", ">=":
          "*": "∗", "//": "//"}  # fmt: skip
 RELATIONS = {"=", "+=", "-=", "*=", "->", "<-", "<=", ">=", "!=", "<", ">", "+", "-", "+-"}
 """What ends a product, and before which a line may break."""
+PRIMED = re.compile(r"<msup>(<mi.*</mi>)(<mo>′+</mo>)</msup>")
 OPENS, CLOSES = "([{", ")]}"
 NEAR = "=+-*/^.([|])"
 """A letter that is also an English word, as a, belongs to a formula if one of these is beside it."""
@@ -304,6 +305,10 @@ def _script(items: list[Item], tokens: list[Token], place: int) -> int:
         place = end
     base = items.pop()
     sub, sup = (f"<mrow>{scripts[kind]}</mrow>" if kind in scripts else "" for kind in "_^")
+    primed = PRIMED.fullmatch(base.html)
+    if primed and not sup:
+        items.append(Item("operand", f"<msubsup>{primed[1]}{sub}{primed[2]}</msubsup>"))
+        return place
     under = base.text in LARGE
     tag = ("munder" if under else "msub") if not sup else "msup" if not sub else "msubsup"
     items.append(Item("operand", f"<{tag}>{base.html}{sub}{sup}</{tag}>", base.text if under else ""))

@@ -50,7 +50,7 @@ def right(row: str, seed: int, steps: int = STEPS, out: str = "runs/roles") -> d
                 "dropout": 0.0,
                 "message_passing": messages,
             },
-            "encoder_position": position,
+            "position": position,
             "decoder_position": "sinusoidal",
             "training": {
                 "steps": steps,

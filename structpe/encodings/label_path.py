@@ -163,8 +163,8 @@ class PathToken(Encoding, name="path-token"):
 
     def many(self, structures: Sequence[Structure]) -> Column:
         check_all_pairs(self, structures)
-        if not self.tokens and (found := next(filter(_joined, structures), None)) is not None:
-            raise self.error(found, f"it knows no path yet; {FIT}")
+        if not self.tokens and (joined := next(filter(_joined, structures), None)) is not None:
+            raise self.error(joined, f"it knows no path yet; {FIT}")
         values, parts = np.arange(self.size), [np.zeros(0, dtype=np.min_scalar_type(self.size - 1))]
         for some in _some(structures):
             found, labels = _search(Graphs.of(some), some, self.max_length)

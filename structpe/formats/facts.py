@@ -82,7 +82,8 @@ def facts(
         subject, relation, object: names of the columns of one fact; by default usual ones, such as ``head``.
         facts: name of a column with several facts: ``Osk | teacher | Ida; Osk | birthPlace | Orrin``, or a list of
             lists, in JSON or as Python writes it; by default ``facts`` or ``triples``.
-        text: name of the column with texts, which may be empty; by default ``text`` or a similar one.
+        text: name of the column with texts; by default ``text`` or a similar one. New facts, for which a text is to be
+            written, need none.
         id: name of the column with ids; by default ``id`` or a similar one.
         header: names of the columns of a table without a header.
         delimiter: separator of cells; None for a tab if the first line has one, else for that of ``,`` and ``;`` that
@@ -102,9 +103,9 @@ def facts(
     seen: dict[str, int] = {}
     number = 0
     for _, together in groupby(found, _key):
-        group = list(together)
+        group: list[Any] = list(together)
         first = group[0]
-        if isinstance(first, ReadError):
+        if isinstance(first, ReadError):  # the only one of its group
             yield first
             continue
         number += 1
@@ -184,7 +185,7 @@ def columns_of(names: Sequence[str], asked: Mapping[str, str | None], header: bo
     Raises:
         ReadError: there is no such column, or none of a role that is needed, or two ways to give facts.
     """
-    given = {role: name for role, name in asked.items() if name is not None}
+    given = {role: name for role, name in asked.items() if name is not None and (role != "text" or name in names)}
     if lacking := [name for name in given.values() if name not in names]:
         raise ReadError(f"there is no column {shown(lacking[0])}; there are {listed(map(shown, names))}")
     plain = {_plain(name): name for name in reversed(names) if name not in given.values()}
@@ -234,10 +235,10 @@ def _of_table(
         cells = [cell.strip() for cell in row]
         if any(cells[len(names) :]):
             wrong = f"the row has {len(row)} cells, the header {len(names)}; quote cells that hold the separator"
-            error = ReadError(wrong).at(f"line {number}")
+            longer = ReadError(wrong).at(f"line {number}")
             if columns.facts is None:
-                raise error  # a graph may lack a fact
-            yield error
+                raise longer  # a graph may lack a fact
+            yield longer
         elif any(cells):
             yield Line(number, dict(zip(names, [*cells, *[""] * len(names)], strict=False)), columns)
 

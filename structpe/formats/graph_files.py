@@ -113,7 +113,7 @@ def graphml(
         pass
     from networkx.readwrite.graphml import GraphMLReader
 
-    graphs = []
+    graphs: list[Any] = []
     reader = GraphMLReader(node_type=str)
     try:
         with path.open("rb") as file:

@@ -50,8 +50,8 @@ def rows(
             delimiter is not one character.
     """
     try:
-        quoting = csv.QUOTE_MINIMAL if quotes else csv.QUOTE_NONE
         text = (line + "\n" for _, line in lines(path))
+        quoting: Any = csv.QUOTE_MINIMAL if quotes else csv.QUOTE_NONE
         reader = csv.reader(text, delimiter=delimiter, strict=True, quoting=quoting)
     except (TypeError, ValueError):
         raise ReadError(f"the delimiter is {delimiter!r}; give one character, such as ',' or a tab") from None

@@ -129,6 +129,8 @@ def test_columns_of_other_names_are_given(write):
     named = {"subject": "Wer", "relation": "Was", "object": "Wen", "text": "Satz", "id": "Nr"}
     (item,) = read(file, "facts", **named)
     assert told(item) == ("4", [("Osk", "lehrt", "Ida"), ("Osk", "kennt", "Ida")], ["x", "y"])
+    (new,) = read(write("new.tsv", "Wer\tWas\tWen\tNr\nOsk\tlehrt\tIda\t4\n"), "facts", **named)
+    assert told(new) == ("4", [("Osk", "lehrt", "Ida")], [])
     both = write("b.tsv", "facts\ts\tp\to\na | r | b\tc\tr\td\n")
     assert told(read(both, "facts", facts="facts")[0])[1] == [("a", "r", "b")]
     assert told(read(both, "facts", subject="s")[0])[1] == [("c", "r", "d")]
@@ -150,7 +152,7 @@ HEADLESS = (
             {},
             "line 1: the first line names no column for the relation; it has 'subject', 'object'",
         ),
-        ("s\tp\to\n", {"text": "Satz"}, "line 1: there is no column 'Satz'; there are 's', 'p', 'o'"),
+        ("s\tp\to\n", {"id": "Nr"}, "line 1: there is no column 'Nr'; there are 's', 'p', 'o'"),
         ("facts\ts\tp\to\n", {}, "there are facts in the columns 'facts' and 's'; say which: facts=facts or subject="),
         ("s\tp\to\ta\ta\n", {}, "line 1: 'a' is more than once in the header; rename the columns"),
         ("s\tp\to\na\tr\tb\tc\n", {}, "line 2: the row has 4 cells, the header 3; quote cells that hold the separator"),

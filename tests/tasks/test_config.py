@@ -15,7 +15,7 @@ TEXT = """
 data: {train: train.txt, dev: [a.txt, b.txt]}
 training: {steps: 10, optimiser: {learning_rate: 1e-3}, hardware: {precision: bf16-mixed}}
 model: {message_passing: gine}
-encoder_position: [sinusoidal, {name: t5, encoding: {name: distance, max_distance: 4}}]
+position: [sinusoidal, {name: t5, encoding: {name: distance, max_distance: 4}}]
 """
 
 
@@ -32,7 +32,7 @@ def test_a_file_and_overrides(file: Path) -> None:
     assert config.data.train == "train.txt"
     assert (config.data.dev, config.data.test) == (None, "c.txt")
     assert config.model.message_passing == "gine"
-    assert config.encoder_position == [
+    assert config.position == [
         "sinusoidal",
         {"name": "t5", "encoding": {"name": "distance", "max_distance": 4}},
     ]
@@ -47,8 +47,8 @@ def test_writing_and_reading_give_the_same(file: Path, tmp_path: Path) -> None:
 
 
 def test_differences_are_named_by_their_keys(file: Path) -> None:
-    one, other = load_config(file), load_config(file, ["training.steps=11", "encoder_position=t5", "data.dev=[a.txt]"])
-    assert configurations.differences(one, other) == ["data.dev", "training.steps", "encoder_position"]
+    one, other = load_config(file), load_config(file, ["training.steps=11", "position=t5", "data.dev=[a.txt]"])
+    assert configurations.differences(one, other) == ["data.dev", "training.steps", "position"]
     assert configurations.differences(one, one) == []
 
 

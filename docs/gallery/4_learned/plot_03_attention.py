@@ -19,7 +19,7 @@ config = {
     "data": {"train": train, "dev": dev},
     "prepare": {"graph": "levi", "vocabulary": 800},
     "model": {"width": 32, "heads": 4, "encoder_layers": 1, "decoder_layers": 1, "feedforward": 64, "copy_units": True},
-    "encoder_position": {"name": "t5", "encoding": "distance"},
+    "position": {"name": "t5", "encoding": "distance"},
     "training": {
         "steps": 50,
         "batch_size": 16,

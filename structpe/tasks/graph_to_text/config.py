@@ -19,6 +19,7 @@ __all__ = [
     "DataConfig",
     "GraphToTextConfig",
     "InjectConfig",
+    "PrepareConfig",
     "PretrainedConfig",
     "PretrainedOptimiser",
     "PretrainedTextConfig",
@@ -145,9 +146,9 @@ class GraphToTextConfig(TextConfig):
         task: the kind of the run, always ``graph-to-text``.
         prepare: how items become examples.
         model: sizes and options of the encoder-decoder.
-        encoder_position: position model of the encoder: a name, a mapping with ``name`` and options, or a list of
-            these, which is a sum; an empty list for none.
-        decoder_position: position model of the decoder.
+        position: position model of the structure, in the encoder: a name, a mapping with ``name`` and options, or a
+            list of these, which is a sum; an empty list for none.
+        decoder_position: position model of the text, in the decoder.
         start: folder of a finished run with the same model, from whose vocabulary, labels and best weights this run
             starts; null to start from new ones.
     """
@@ -155,7 +156,7 @@ class GraphToTextConfig(TextConfig):
     task: Literal["graph-to-text"] = field(default="graph-to-text", kw_only=True)
     prepare: PrepareConfig = field(default_factory=PrepareConfig)
     model: TransformerConfig = field(default_factory=TransformerConfig)
-    encoder_position: Any = "graformer"
+    position: Any = "graformer"
     decoder_position: Any = "sinusoidal"
     start: str | None = None
 
@@ -202,7 +203,7 @@ class PretrainedConfig:
 
 @dataclass(frozen=True)
 class InjectConfig:
-    """A position model in the attention of a pretrained model; see :func:`structpe.adapters.transformers.inject`.
+    """A position model in the attention of a pretrained model; see :func:`structpe.inject`.
 
     Args:
         position: a name, a mapping with ``name`` and options, or a list of these, which is a sum.

@@ -42,6 +42,7 @@ from structpe.system.files import SUMS, atomic_write, left_in, seal, sums_of, wr
 from structpe.system.printing import say
 from structpe.tasks import config as configurations
 from structpe.tasks.config import Reads
+from structpe.tasks.parser import ParserConfig, train_parser
 from structpe.tasks.training import folder as folders
 from structpe.tasks.training.batches import Batches, BatchPlan
 from structpe.tasks.training.config import TrainingConfig
@@ -50,10 +51,14 @@ from structpe.tasks.training.optimiser import check_optimiser
 from structpe.tasks.training.result import FILE, WEIGHTS, Result, StoredResult, check_fit, load_weights, recorded_digest
 from structpe.tasks.training.task import Task
 
-__all__ = ["RUNS", "Run", "TrainingSetup", "load", "load_run", "run_of", "train"]
+__all__ = ["RUNS", "Run", "TrainingSetup", "check_order", "load", "load_run", "run_of", "train"]
 
 RUNS: Registry[type[Run[Any, Any, Any, Any]]] = Registry("structpe.tasks.runs", "kind of run", ConfigError)
 """Every kind of run by its name."""
+
+
+PARSER = "parser"
+"""The task that spaCy trains, whose folder is not that of a run."""
 
 
 class RunConfig(Protocol):
@@ -383,8 +388,7 @@ class Run(Registered, ABC, Generic[C, D, L, R]):
         except ModuleNotFoundError as missing:
             raise MissingExtra(str(missing.name), self.extra) from missing
         training = setup.training
-        if training.order == "by-size" and len(set(setup.sizes.tolist())) == 1:
-            refuse_inert(training, "training.", [Inert(("order",), "all training examples are of one size")])
+        check_order(training, setup.sizes)
         by_size = setup.task.pads if training.order == "auto" else training.order == "by-size"
         plan = BatchPlan(
             setup.sizes, training.batch_size, training.seed, training.hardware.processes, setup.content, by_size
@@ -400,6 +404,16 @@ class Run(Registered, ABC, Generic[C, D, L, R]):
         """Remove the checkpoints of a finished run, unless it keeps them."""
         if not self.keeps_checkpoints:
             folders.clear(self.folder, [folders.CHECKPOINTS])
+
+
+def check_order(training: TrainingConfig, sizes: Ids) -> None:
+    """Check that batches of similar size are not asked for where all examples are of one size.
+
+    Raises:
+        ConfigError: they are.
+    """
+    if training.order == "by-size" and len(set(sizes.tolist())) == 1:
+        refuse_inert(training, "training.", [Inert(("order",), "all training examples are of one size")])
 
 
 def _with_config(folder: str | Path) -> Path:
@@ -462,9 +476,9 @@ def load(folder: str | Path, device: torch.device | str | None = None) -> Any:
 def load_config(source: str | Path | Mapping[str, Any] | None, overrides: Sequence[str] = ()) -> Any:
     """The configuration of a training of any kind.
 
-    Its key ``task`` names the kind: ``graph-to-text``, ``prediction`` or ``pretrained-text``. Without it, a model with
-    the key ``pretrained`` is a pretrained one, data with a ``name`` are a benchmark for prediction, and everything else
-    is graph to text.
+    Its key ``task`` names the kind: ``graph-to-text``, ``prediction``, ``pretrained-text`` or ``parser``. Without it, a
+    model with the key ``pretrained`` is a pretrained one, data with a ``name`` are a benchmark for prediction, and
+    everything else is graph to text.
 
     Args:
         source: a YAML file, or its content as plain data; None for the defaults. Paths in it are relative to the
@@ -480,8 +494,10 @@ def load_config(source: str | Path | Mapping[str, Any] | None, overrides: Sequen
 
 def _config_class(data: Mapping[str, Any]) -> type[Any]:
     task = data.get("task") or next((name for name, kind in RUNS.items() if kind.means(data)), "graph-to-text")
+    if task == PARSER:
+        return ParserConfig
     if not isinstance(task, str) or task not in RUNS:
-        raise ConfigError(f"task is {task!r}; give one of {', '.join(RUNS)}")
+        raise ConfigError(f"task is {task!r}; give one of {', '.join([*RUNS, PARSER])}")
     return RUNS[task].config_class
 
 
@@ -498,8 +514,8 @@ def train(config: Any = None, overrides: Sequence[str] = (), *, data: Any = None
         fresh: remove an earlier run in the same folder first.
 
     Returns:
-        The result: a :class:`~structpe.tasks.training.result.Result` for graph to text, or an
-        :class:`~structpe.tasks.prediction.report.Outcome` for prediction.
+        The result: a :class:`~structpe.tasks.training.result.Result` for graph to text, an
+        :class:`~structpe.tasks.prediction.report.Outcome` for prediction, or the folder of a parser.
 
     Raises:
         ConfigError: as of :func:`load_config`, or as of :meth:`Run.train`; overrides of a configuration object; there
@@ -513,4 +529,8 @@ def train(config: Any = None, overrides: Sequence[str] = (), *, data: Any = None
             f"overrides change a file or plain data, and a {type(config).__name__} is given; change it with "
             f"dataclasses.replace, or give its file"
         )
+    if isinstance(config, ParserConfig):
+        if data is not None:
+            raise ConfigError("a parser learns from CoNLL-U files; write the trees (structpe.write), and name the file")
+        return train_parser(config, fresh)
     return run_of(config, data).train(fresh)

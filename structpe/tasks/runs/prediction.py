@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -24,7 +24,7 @@ from structpe.data.digests import digest, structures
 from structpe.datasets import Benchmark, Split, load
 from structpe.datasets.base import find
 from structpe.datasets.own import from_items
-from structpe.errors import ConfigError, located
+from structpe.errors import ConfigError, StructPEError, located
 from structpe.formats import as_items
 from structpe.nn.graph_model import GraphModel
 from structpe.objectives import LEVELS
@@ -40,11 +40,11 @@ from structpe.tasks.prediction.report import Outcome
 from structpe.tasks.prediction.sources import SOURCES, Data
 from structpe.tasks.prediction.study import versions
 from structpe.tasks.prediction.task import Prediction
-from structpe.tasks.runs.base import Run, TrainingSetup
+from structpe.tasks.runs.base import Run, TrainingSetup, check_order
 from structpe.tasks.training.folder import check_devices, device_of
 from structpe.tasks.training.result import Result
 
-__all__ = ["BenchmarkSplit", "PredictionRun", "readable"]
+__all__ = ["BenchmarkSplit", "PredictionRun", "failures"]
 
 
 OF_FILES = ("file", "reader", "options", "on_error")
@@ -153,13 +153,38 @@ class PredictionRun(Run[PredictionConfig, BenchmarkSplit, LearnedPrediction, Out
             self.config.model, position, given.nodes, given.edges, given.objective.numbers, given.objective.level
         )
 
-    def setup(self, data: BenchmarkSplit, learned: LearnedPrediction) -> TrainingSetup[Outcome]:
-        (benchmark, split, metric), config = data, self.config
-        model = self.model(learned)
+    def _made(self, data: BenchmarkSplit, learned: LearnedPrediction) -> tuple[GraphModel, Data, Prediction]:
+        (benchmark, split, _), model = data, self.model(learned)
         if (start := benchmark.objective.start(np.asarray(benchmark.targets)[split.train])) is not None:
             model.start_at(torch.from_numpy(start))
-        made = SOURCES[benchmark.objective.level].data(config, benchmark, split, model, self.encodings)
-        task = Prediction(model, benchmark.objective, made.valid, made.scored)
+        made = SOURCES[benchmark.objective.level].data(self.config, benchmark, split, model, self.encodings)
+        return model, made, Prediction(model, benchmark.objective, made.valid, made.scored)
+
+    def trial(self, benchmark: Benchmark, jobs: int = 1) -> None:
+        """Encode all graphs, and compute the loss of the largest training example, without training.
+
+        Args:
+            benchmark: the data of the configuration.
+            jobs: number of processes that encode.
+
+        Raises:
+            StructPEError: the run would fail at its beginning.
+        """
+        training = self.config.training
+        hardware = replace(training.hardware, jobs=max(jobs, training.hardware.jobs))
+        run = PredictionRun(
+            replace(self.config, training=replace(training, hardware=hardware)), self.folder, None, self.encodings
+        )
+        data = BenchmarkSplit(benchmark, _split(self.config, benchmark), _metric(self.config, benchmark))
+        model, made, task = run._made(data, run.learn(data))
+        check_order(training, made.sizes)
+        model.eval()
+        with torch.no_grad():
+            task.loss(made.collate([made.train[int(made.sizes.argmax())]]))
+
+    def setup(self, data: BenchmarkSplit, learned: LearnedPrediction) -> TrainingSetup[Outcome]:
+        (benchmark, split, metric), config = data, self.config
+        model, made, task = self._made(data, learned)
         _tell(benchmark, made, model)
         return TrainingSetup(
             task,
@@ -213,20 +238,39 @@ class PredictionRun(Run[PredictionConfig, BenchmarkSplit, LearnedPrediction, Out
         )
 
 
-def readable(configs: Sequence[PredictionConfig]) -> None:
-    """Read the data of runs, each set once, and check splits and metrics before any run is trained.
+R = TypeVar("R")
 
-    Raises:
-        ReadError, ConfigError: as in :meth:`PredictionRun.train`.
+
+def failures(rows: Mapping[R, Sequence[PredictionConfig]], encodings: Path, jobs: int) -> dict[R, StructPEError]:
+    """The rows of a study that cannot run on their data, and why. Each set of data is read once.
+
+    Every graph is encoded, which runs then need not do; the largest training example of each row is read by its model.
+
+    Args:
+        rows: the runs of each row, which differ in their seeds.
+        encodings: folder of the encoded graphs.
+        jobs: number of processes that encode.
     """
-    sets: dict[str, list[PredictionConfig]] = {}
-    for config in configs:
-        sets.setdefault(json.dumps(asdict(config.data), sort_keys=True), []).append(config)
-    for first, *others in sets.values():
-        benchmark = PredictionRun(first).read().benchmark
-        for config in others:
-            _split(config, benchmark)
-            _metric(config, benchmark)
+    sets: dict[str, list[R]] = {}
+    for row, runs in rows.items():
+        sets.setdefault(json.dumps(asdict(runs[0].data), sort_keys=True), []).append(row)
+    wrong: dict[R, StructPEError] = {}
+    for names in sets.values():
+        data = rows[names[0]][0].data
+        try:
+            benchmark = load(data.name, data.folder, **data.options)
+        except StructPEError as error:
+            wrong |= dict.fromkeys(names, error)
+            continue
+        for row in names:
+            try:
+                for config in rows[row]:
+                    _split(config, benchmark)
+                    _metric(config, benchmark)
+                PredictionRun(rows[row][0], encodings=encodings).trial(benchmark, jobs)
+            except StructPEError as error:
+                wrong[row] = error
+    return wrong
 
 
 def _metric(config: PredictionConfig, benchmark: Benchmark) -> str:

@@ -28,8 +28,9 @@ import numpy as np
 import torch
 
 from structpe.adapters import texts as texts_module
+from structpe.adapters.hosts import dims, inject
 from structpe.adapters.texts import Texts, kind_of
-from structpe.adapters.transformers import asked, dims, inject, take_t5
+from structpe.adapters.transformers import asked, take_t5
 from structpe.data.digests import digest, structures
 from structpe.data.prepare import TRAIN_AFRESH, Preparer
 from structpe.errors import ConfigError, StoreError, located, undamaged
@@ -134,7 +135,8 @@ class TextRun(Run[C, Splits, L, Result], ABC):
     def _split(self, part: Literal["train", "dev"]) -> list[Item]:
         source = self._source(part)
         if isinstance(source, (str, Path)):
-            return _with_texts(read_split(replace(self.config.data, **{part: str(source)}), part))
+            files: dict[str, Any] = {part: str(source)}
+            return _with_texts(read_split(replace(self.config.data, **files), part))
         if source is getattr(self.config.data, part):
             return _with_texts(read_split(self.config.data, part))
         with located(f"data, {part}"):
@@ -193,7 +195,10 @@ def _try(text_model: TextModel, examples: Sequence[GraphTextExample]) -> None:
 def _with_texts(items: list[Item]) -> list[Item]:
     for item in items:
         if not item.texts:
-            raise ConfigError(f"item {item.id!r} has no text to learn from or to be scored against; leave it out")
+            raise ConfigError(
+                f"item {item.id!r} has no text to learn from or to be scored against; leave it out, "
+                f"or, if no item has one, name the column or attribute with texts (data.options.text)"
+            )
     return items
 
 
@@ -232,8 +237,8 @@ class GraphToTextRun(TextRun[GraphToTextConfig, LearnedUnits], name="graph-to-te
         """Build a small model, to find errors of the configuration before data are read."""
         self.check_data()
         config = self.config
-        with located("encoder_position"):
-            encoder = build(config.encoder_position, config.model.dims("encoder"))
+        with located("position"):
+            encoder = build(config.position, config.model.dims("encoder"))
         with located("decoder_position"):
             decoder = build(config.decoder_position, config.model.dims("decoder"))
         EncoderDecoder(config.model, 8, encoder, decoder)
@@ -247,7 +252,7 @@ class GraphToTextRun(TextRun[GraphToTextConfig, LearnedUnits], name="graph-to-te
         config, preparer = self.config, Preparer.fit(data.train, self.config.prepare)
         return preparer, {
             "encoder": fitted(
-                config.encoder_position,
+                config.position,
                 config.model.dims("encoder"),
                 lambda: [preparer.structure(item) for item in data.train],
             ),
@@ -328,7 +333,7 @@ class GraphToTextRun(TextRun[GraphToTextConfig, LearnedUnits], name="graph-to-te
 
 def _shapes(key: str) -> bool:
     """Whether a key of the configuration changes the shapes or the meaning of weights."""
-    return key.split(".")[0] in ("prepare", "model", "encoder_position", "decoder_position") and key not in (
+    return key.split(".")[0] in ("prepare", "model", "position", "decoder_position") and key not in (
         *("prepare.bpe_dropout", "prepare.longest_source", "prepare.longest_target", "model.kernel"),
         *("model.dropout", "model.attention_dropout", "model.input_dropout"),
     )
@@ -473,7 +478,8 @@ class PretrainedTextRun(TextRun[PretrainedTextConfig, LearnedPretrained], name="
                 if instead:
                     take_t5(position, model, "encoder" if each.where in (None, "encoder") else "decoder")
                 start: Literal["zero", "own"] = "own" if each.start == "checkpoint" else each.start
-                inject(model, position, each.where, each.layers, start, each.structures, instead, freeze)
+                options = {"where": each.where, "layers": each.layers, "structures": each.structures}
+                inject(model, position, start=start, instead=instead, freeze=freeze, **options)
 
     def _text_model(self, model: Pretrained, learned: LearnedPretrained) -> PretrainedTextModel:
         kind, config = kind_of(model.model.config), self.config
