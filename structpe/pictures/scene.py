@@ -133,7 +133,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Table:
+class HeadTable:
     """Means of heads by distance: the names of the columns, and the rows."""
 
     columns: tuple[str, ...]
@@ -157,7 +157,7 @@ class Side:
     name: str
     parts: tuple[Part, ...] = ()
     changed: tuple[Part, ...] = ()
-    table: Table | None = None
+    table: HeadTable | None = None
     why: str = ""
 
 
@@ -333,7 +333,7 @@ def _changed(change: Change, most: float) -> Part:
     return _part(change.title, change.heat, says, (-most, most), number)
 
 
-def _table(seen: View) -> Table:
+def _table(seen: View) -> HeadTable:
     """The means by distance of the first layers, as numbers."""
     curve = seen.blocks[0].curve
     names = tuple(f"head {number}" for number in range(1, len(curve.mean) + 1))
@@ -341,7 +341,7 @@ def _table(seen: View) -> Table:
         (f"{distance:g}", *(f"{value:.4f}" for value in curve.mean[:, place]))
         for place, distance in enumerate(curve.distance)
     )
-    return Table(("offset" if curve.signed else "distance", *names), rows)
+    return HeadTable(("offset" if curve.signed else "distance", *names), rows)
 
 
 def _said(structure: Structure) -> str:
