@@ -28,9 +28,9 @@ BELOW: dict[str, set[str]] = {
     "nn": {"data"},
     "adapters": {"data"},
     "parsing": {"data"},
-    "tasks": {"adapters", "nn", "datasets"},
+    "tasks": {"adapters", "nn", "datasets", "parsing"},
     "pictures": {"tasks"},
-    "cli": {"tasks", "parsing", "pictures"},
+    "cli": {"tasks", "pictures"},
 }
 # The core; whatever else is imported inside a function, by whoever cannot do without it.
 FOREIGN = {"torch", "numpy", "scipy", "threadpoolctl", "jaxtyping", "msgspec", "safetensors"}
@@ -63,6 +63,7 @@ SHARED = {
     "feature_maps",
     "fetching",
     "pickles",
+    "own",
     "records",
 }
 

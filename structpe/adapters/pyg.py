@@ -146,7 +146,7 @@ class AddEncoding(Transform):
 
     def many(self, graphs: Sequence[Any], store: str | Path | None = None, jobs: int = 1) -> list[Any]:
         copies = [copy(data) for data in graphs]  # as the transforms of PyG do
-        structures, edges = [as_structure(data) for data in copies], [EdgeHashes.of(data) for data in copies]
+        structures, edges = [as_structure(data) for data in copies], list(map(EdgeHashes, copies))
         for encoding, each in encoded(structures, self.encodings, store, jobs).items():
             name = attribute(encoding)
             for data, found, ends in zip(copies, each, edges, strict=True):

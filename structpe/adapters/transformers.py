@@ -30,6 +30,7 @@ from structpe.adapters._injection import Host, Injected, Layers, Seat, Where
 from structpe.adapters._passes import NAME, Altered, Frozen, Without
 from structpe.adapters._tokens import Collator, TokenPositions
 from structpe.adapters.hosts import inject, injections
+from structpe.adapters.rotary import rotary_from
 from structpe.attention import attend, weights
 from structpe.encodings.base import Encoding
 from structpe.errors import PositionError, StoreError, listed, needing, undamaged
@@ -46,6 +47,7 @@ __all__ = [
     "quietly",
     "register",
     "restore",
+    "rotary_from",
     "take_t5",
 ]
 

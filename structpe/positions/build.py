@@ -219,21 +219,7 @@ def fitted(config: Config, dims: Dims, structures: Callable[[], Sequence[Structu
         PositionError: there is no such model, encoding or option.
     """
     model = build(config, dims)
-    if all(type(encoding).fit is Encoding.fit for encoding in model.encodings):
-        return describe(model)
-    return describe(_fit(model, structures()))
-
-
-def _fit(model: PositionModel, structures: Sequence[Structure]) -> PositionModel:
-    if isinstance(model, Sum):
-        return Sum(model.dims, [_fit(each, structures) for each in model], model.layers)
-    return type(model)(model.dims, **{name: _fit_option(value, structures) for name, value in model.options().items()})
-
-
-def _fit_option(value: Any, structures: Sequence[Structure]) -> Any:
-    if isinstance(value, tuple):
-        return tuple(_fit_option(each, structures) for each in value)
-    return value.fit(structures) if isinstance(value, Encoding) else value
+    return describe(model.fit(given) if model.learns and (given := structures()) else model)
 
 
 def _described(model: PositionModel, layers: tuple[int, ...] | None) -> Any:

@@ -128,7 +128,7 @@ def test_lists_and_encoding_do_without_torch(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(files, "user_cache", lambda: tmp_path)
     made = [ModelRow.measured(name, SIZES) for name in ("t5", "alibi")]
     rows._remembered("positions-16-2-2", "structpe.that_nobody_imports", list[ModelRow], lambda: made)
-    given = ["positions --width 16 --heads 2 --layers 2", "positions --encodings"]
+    given = ["positions --width 16 --heads 2 --layers 2", "encodings"]
     store, small = tmp_path / "store", SAMPLE / "test.txt"
     given += [
         f"encode {small} --reader amr --encoding undirected-distance --encoding random-walk:steps=4 --out {store}"

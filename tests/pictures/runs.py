@@ -20,7 +20,7 @@ from tests.tasks.prediction.tiny import single
 
 def written(folder: Path, position: Any = "t5") -> Path:
     """A run of graph to text."""
-    config = changed(tiny(folder), encoder_position=position)
+    config = changed(tiny(folder), position=position)
     out = Path(config.out)
     out.mkdir()
     run = GraphToTextRun(config)
