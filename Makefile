@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-slow check docs bench release format clean
+.PHONY: help demo test test-slow check docs look bench release format clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,9 +33,17 @@ check: $(VENV)/.test  ## lint, format, types and the directions of imports
 	$(BIN)/mypy --strict structpe
 	$(BIN)/python -m pytest -q tests/test_imports.py tests/test_house.py
 
-docs: $(VENV)/.test  ## build the pages, run the gallery; needs no network: build/docs/index.html
+ifdef PAGE
+docs: $(VENV)/.test
+	@OMP_NUM_THREADS=1 $(BIN)/python docs/site/one.py $(PAGE)
+else
+docs: $(VENV)/.test  ## build the pages, run the gallery; needs no network: build/docs/index.html; PAGE=docs/x.md: one page
 	OMP_NUM_THREADS=1 $(BIN)/python -m sphinx --jobs 2 --quiet --fail-on-warning --keep-going docs build/docs
 	@echo build/docs/index.html
+endif
+
+look: $(VENV)/.test  ## open built pages in a browser, on a desk and on a phone, and say what is wrong; needs Chromium
+	$(BIN)/python docs/site/look.py build/docs
 
 bench: $(VENV)/.test  ## time encodings, other libraries, and all position models; about six minutes
 	@OMP_NUM_THREADS=1 $(BIN)/python experiments/speed/bench

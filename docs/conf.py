@@ -1,7 +1,9 @@
 """Configuration of Sphinx: the Markdown pages, a gallery that is run, and the API from the docstrings.
 
 make docs                                  # build/docs/index.html; a warning is an error; needs no network
-python -m sphinx -t pages docs build/docs  # the Markdown alone, in seconds
+make docs PAGE=docs/parsing.md             # one page, in seconds: build/page/parsing.html
+make look                                  # the built pages in a browser: width, contrast, keyboard, search
+python -m sphinx -t pages docs build/docs  # the Markdown alone
 """
 
 from __future__ import annotations
@@ -11,11 +13,9 @@ import importlib
 import inspect
 import io
 import json
-import pkgutil
 import re
 import runpy
 import sys
-from collections.abc import Iterator
 from contextlib import redirect_stdout
 from functools import partial
 from importlib import metadata
@@ -26,9 +26,12 @@ from weakref import WeakSet
 HERE = Path(__file__).parent
 sys.path.append(str(HERE / "site"))  # for the modules that make pages; last, so that none hides a package
 
+import api  # noqa: E402
 from inherited import inherited  # noqa: E402
 from inventories import known  # noqa: E402
 from llms import write_llms  # noqa: E402
+from sidebar import menu  # noqa: E402
+from sphinx.util.nodes import make_refnode  # noqa: E402
 from typeset import display, indexed  # noqa: E402
 
 from structpe.encodings import ENCODINGS  # noqa: E402
@@ -40,18 +43,25 @@ project_copyright = "the structpe developers, Apache-2.0"
 release = metadata.version("structpe")
 
 ALL = not tags.has("pages")  # type: ignore[name-defined]  # noqa: F821, as Sphinx puts it here
+ONE = tags.has("one")  # type: ignore[name-defined]  # noqa: F821
+GALLERY = ALL or tags.has("gallery")  # type: ignore[name-defined]  # noqa: F821
 extensions = ["sphinx.ext.autodoc", "sphinx.ext.napoleon", "myst_parser", "sphinx_copybutton", "sphinx_design"]
-extensions += ["sphinx.ext.intersphinx", "sphinx_gallery.gen_gallery"] if ALL else []
-extensions += ["notebooks", "cheatsheet", "live"]  # modules of this folder: lessons to download, pages that are made
+extensions += ["sphinx.ext.intersphinx"] if ALL else []
+extensions += ["sphinx_gallery.gen_gallery"] if GALLERY else []
+extensions += (
+    ["words"] if ONE else ["notebooks", "cheatsheet", "live", "words"]
+)  # of docs/site: lessons to download, pages, words to find
 exclude_patterns = [
-    *([] if ALL else ["api", "auto_gallery"]),
-    "gallery/README.rst",
+    *([] if ALL else ["api"]),
+    *([] if GALLERY else ["auto_gallery"]),
+    "gallery",
     "auto_gallery/*.ipynb",
     "auto_gallery/*.zip",
     "sg_execution_times.rst",
 ]
 suppress_warnings = ["config.cache", "toc.empty_glob", "ref.python"]
 """A class in the gallery's configuration; a folder of pages without a page; two classes of one name in annotations."""
+suppress_warnings += ["myst.xref_missing", "myst.iref_ambiguous", "toc", "ref", "image"] if ONE else []
 intersphinx_mapping = known(HERE / "inventories") if ALL else {}
 intersphinx_disabled_reftypes = ["std:*"]  # no word of a page may lead elsewhere by chance
 
@@ -60,7 +70,7 @@ html_title = f"structpe {release}"
 html_show_sourcelink = False
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
-html_js_files = ["filtered.js"]
+html_js_files = ["filtered.js", "reach.js"]
 html_search_scorer = str(HERE / "_static" / "scorer.js")
 html_favicon = "_static/icon.svg"
 copybutton_exclude = ".linenos, .gp, .go"
@@ -90,17 +100,31 @@ drawn: WeakSet[Any] = WeakSet()
 
 
 def scraped(_block: Any, variables: dict[str, Any], settings: dict[str, Any]) -> str:
-    """The figures that an example has made since the last block, with or without pyplot."""
+    """The figures that an example has made since the last block; their labels are their alternative texts."""
     from matplotlib.figure import Figure
     from sphinx_gallery.scrapers import figure_rst
 
-    paths = []
-    for value in variables["example_globals"].values():
+    shown = ""
+    for name, value in variables["example_globals"].items():
         if isinstance(value, Figure) and value not in drawn:
             drawn.add(value)
-            paths.append(next(variables["image_path_iterator"]))
-            value.savefig(paths[-1], dpi=120, bbox_inches="tight")
-    return str(figure_rst(paths, settings["src_dir"]))
+            path = next(variables["image_path_iterator"])
+            if not value.get_label():
+                raise ValueError(f"{variables['src_file']}: say what is seen, in {name}.set_label(...)")
+            value.savefig(path, dpi=120, bbox_inches="tight")
+            shown += figure_rst([path], settings["src_dir"], fig_titles=str(value.get_label()))
+    return shown
+
+
+def styled(_settings: dict[str, Any], _file: str) -> None:
+    """The look of the gallery's own plots; those of ``structpe.pictures`` have theirs."""
+    import matplotlib
+
+    from structpe.pictures.style import LINES
+
+    matplotlib.rcParams.update({"font.size": 9, "axes.titlesize": 9.5, "axes.titlelocation": "left"})
+    matplotlib.rcParams.update({"axes.spines.top": False, "axes.spines.right": False, "legend.frameon": False})
+    matplotlib.rcParams["axes.prop_cycle"] = matplotlib.cycler(color=LINES)
 
 
 sphinx_gallery_conf = {
@@ -108,6 +132,7 @@ sphinx_gallery_conf = {
     "gallery_dirs": "auto_gallery",
     "filename_pattern": r"\.py$",
     "within_subsection_order": "FileNameSortKey",
+    "reset_modules": ("matplotlib", styled),
     "download_all_examples": False,
     "image_scrapers": (scraped,),
     "capture_repr": (),
@@ -116,68 +141,12 @@ sphinx_gallery_conf = {
     "abort_on_example_error": True,
 }
 
-PACKAGES = {
-    "structure": "A labelled graph whose nodes own units.",
-    "formats": "From files and objects of other libraries to structures, and back.",
-    "transforms": "From a structure to another: Levi graph, linear form, units.",
-    "parsing": "From sentences to trees and their positions.",
-    "encodings": "What is computed from a structure, per unit or pair.",
-    "positions": "Position models: which numbers represent a position, and where they enter.",
-    "terms": "What changes in attention.",
-    "attention": "Kernels: how attention with terms is computed.",
-    "data": "Batches, stores and buckets of encoded structures.",
-    "adapters": "Position models inside models of Hugging Face, PyTorch and PyG.",
-    "nn": "Transformers, message passing and their layers.",
-    "objectives": "What is predicted: targets, losses and metrics.",
-    "datasets": "Data sets: cards, downloads, checks; splits for the prediction of graphs, nodes and links.",
-    "tasks": "Training, generation, studies.",
-    "pictures": "Figures of structures, positions and learned biases.",
-    "errors": "Errors.",
-}
-"""The parts of the library in the order in which the API names them."""
-INNER = {
-    "cli",
-    "computed",
-    "faces",
-    "plain",
-    "precision",
-    "registry",
-    "spec",
-    "dropout",
-    "system",
-}
-"""Parts that have no page: users do not call them."""
-
-
-def modules(name: str) -> Iterator[str]:
-    """The public modules of a package, and those of the packages in it."""
-    for found in pkgutil.iter_modules(getattr(importlib.import_module(name), "__path__", [])):
-        if not found.name.startswith("_"):
-            yield f"{name}.{found.name}"
-            if found.ispkg:
-                yield from modules(f"{name}.{found.name}")
-
-
-def stub(title: str, body: str, orphan: bool = False) -> str:
-    """A page of reStructuredText."""
-    return (":orphan:\n\n" if orphan else "") + f"{title}\n{'=' * len(title)}\n\n{body}\n"
-
 
 def write_api(_: Any) -> None:
-    """A page for each module, listed by the page of its package, not in the sidebar, which they would fill."""
-    parts = {name.split(".")[1] for name in modules("structpe")}
-    if forgotten := parts ^ (PACKAGES.keys() | INNER):
-        raise ValueError(f"docs/conf.py: PACKAGES and INNER must list {', '.join(sorted(forgotten))} exactly once")
+    """The pages of the API; git ignores them."""
     folder = HERE / "api"
     folder.mkdir(exist_ok=True)
-    pages = {"index": api_index()}
-    for part in PACKAGES:
-        inside = list(modules(f"structpe.{part}"))
-        listed = "".join(f"* :doc:`{name.removeprefix('structpe.')} <{name}>`: {first_line(name)}\n" for name in inside)
-        members = "   :no-members:\n\n" + listed if inside else ""
-        pages[f"structpe.{part}"] = stub(part, f".. automodule:: structpe.{part}\n{members}")
-        for name in inside:
-            pages[name] = stub(name.removeprefix("structpe."), f".. automodule:: {name}\n", orphan=True)
+    pages = api.written(plain)
     for name, text in pages.items():
         write_changed(folder / f"{name}.rst", text)
     for file in folder.glob("*.rst"):
@@ -185,21 +154,14 @@ def write_api(_: Any) -> None:
             file.unlink()
 
 
-def api_index() -> str:
-    """The list of packages."""
-    rows = "".join(f"* :doc:`structpe.{name}`: {about}\n" for name, about in PACKAGES.items())
-    tree = "".join(f"   structpe.{name}\n" for name in PACKAGES)
-    intro = (
-        'Annotations have shapes: ``Float[Tensor, "b h n d"]`` is a tensor of floats with b graphs, h heads,\n'
-        "n units and d numbers each. ``structpe`` exports the names that most programs need, and imports them\n"
-        "when they are first used.\n\n"
-    )
-    return stub("API", f"{intro}{rows}\n.. toctree::\n   :hidden:\n\n{tree}")
-
-
-def first_line(name: str) -> str:
-    """The first line of the docstring of a module."""
-    return plain((importlib.import_module(name).__doc__ or "").strip().partition("\n")[0])
+def to_catalogue(app: Any, _env: Any, node: Any, content: Any) -> Any:
+    """A class of the registries that a docstring names leads to its page: the API has none of them."""
+    name = node.get("reftarget", "").rpartition(".")[2]
+    for registry, folder in ((MODELS, "catalogue/"), (ENCODINGS, "catalogue/encodings/")):
+        for key, of in registry.items():
+            if of.__name__ == name:
+                return make_refnode(app.builder, node["refdoc"], f"{folder}{key}", "", content)
+    return None
 
 
 LITERAL = re.compile(r"``.*?``|`[^`]+`")
@@ -243,9 +205,44 @@ def process(_app: Any, what: str, _name: str, obj: Any, _options: Any, lines: li
             out += table(rows)
             rows = []
         out.append(line if line.startswith("    ") else plain(line))
-    # A registered class has its title in the first line, and its formula in the paragraph after it.
-    has_formula = what == "class" and obj in REGISTERED
-    lines[:] = [*out[:2], *formula(lines[2]), *out[3:]] if has_formula else out
+    if what == "class" and obj in REGISTERED:  # its title is the first line, its formula the paragraph after it
+        lines[:] = [*out[:2], *formula(lines[2]), *set_blocks(out[3:])]
+    else:
+        lines[:] = out
+
+
+def set_blocks(lines: list[str]) -> list[str]:
+    """Lines with each literal block as formulas, unless it is a program."""
+    out: list[str] = []
+    place = 0
+    while place < len(lines):
+        end = place + 1
+        while end < len(lines) and (not lines[end] or lines[end].startswith("    ")):
+            end += 1
+        block = [line for line in lines[place + 1 : end] if line]
+        if lines[place].endswith("::") and block and '["' not in "".join(block):
+            out += [
+                lines[place][:-1],
+                "",
+                ".. raw:: html",
+                "",
+                f'   <div class="formula lines">{rows(block)}</div>',
+                "",
+            ]
+        else:
+            out += lines[place:end]
+        place = end
+    return out
+
+
+def rows(block: list[str]) -> str:
+    """Lines of formulas: what stands under the first, further right, goes on with it; wide gaps stay."""
+    least = min(len(line) - len(line.lstrip()) for line in block)
+    shown = []
+    for line in block:
+        parts = "".join(f"<span>{display(part)}</span>" for part in re.split(r" {3,}", line.strip()))
+        shown.append(f"<div{' class=more' if line.startswith(' ' * (least + 4)) else ''}>{parts}</div>")
+    return "".join(shown)
 
 
 def join_bases(_app: Any, what: str, _name: str, obj: Any, _options: Any, lines: list[str]) -> None:
@@ -283,16 +280,13 @@ def read(app: Any, docname: str, source: list[str]) -> None:
         return link[0] if target.is_relative_to(HERE) else f"{link[1]} (`{target.relative_to(HERE.parent)}`)"
 
     text = OUTSIDE.sub(said, source[0])
-    if docname in LISTS:
-        text = "## ".join(with_tree(part) for part in text.split("## ")) + LISTS[docname]
-    source[0] = text
+    if docname == "decisions/README":
+        text = "## ".join(with_tree(part) for part in text.split("## "))
+    source[0] = text if ALL else MADE_BY_ALL.sub("", text)
 
 
-LISTS = {
-    "index": "\n:::{toctree}\n:hidden:\n:caption: API and gallery\n\napi/index\nauto_gallery/index\n:::\n" * ALL,
-    "decisions/README": "",
-}
-"""Pages whose tables become the sidebar, and what is added to it."""
+MADE_BY_ALL = re.compile(r"^.*<(?:api|auto_gallery)/index>\n", re.MULTILINE)
+"""The lines of the sidebar for pages that are not there when the Markdown alone is built."""
 PAGE = re.compile(r"^\| \[[^\]]+\]\(([\w/-]+)\.md\)", re.MULTILINE)
 
 
@@ -327,28 +321,14 @@ def own_document(_app: Any, doctree: Any) -> None:
         node.document = doctree
 
 
-def menu(menus: dict[Any, Any], app: Any, page: str, _template: str, context: dict[str, Any], _doctree: Any) -> None:
-    """Make the menu once for all pages of a folder that it does not list: most of the API, and those of models."""
-    listed = {name for names in app.env.toctree_includes.values() for name in names}
-    make, folder = context.get("toctree"), page.rpartition("/")[0]
-    if make is None or page in listed or page == app.config.root_doc:
-        return
-
-    def made(**how: Any) -> Any:
-        key = (folder, *sorted(how.items()))
-        if key not in menus:
-            menus[key] = make(**how)
-        return menus[key]
-
-    context["toctree"] = made
-
-
 def setup(app: Any) -> None:
     """Called by Sphinx."""
     gc.set_threshold(100_000, 50, 100)  # pages are trees of small objects: a quarter of the time was spent on garbage
-    app.connect("builder-inited", write_catalogue, priority=100)
+    if not ONE:
+        app.connect("builder-inited", write_catalogue, priority=100)
     if ALL:
         app.connect("builder-inited", write_api, priority=100)
+    app.connect("missing-reference", to_catalogue)
     app.connect("autodoc-process-docstring", join_bases, priority=100)  # before the sections are read
     app.connect("autodoc-process-docstring", process)
     app.connect("autodoc-process-signature", signed)

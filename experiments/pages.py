@@ -122,6 +122,11 @@ def table_6() -> str:
     return str(script("parameters/run.py").as_markdown())
 
 
+def choose() -> str:
+    """What positions gain on each task, with intervals."""
+    return str(script("choose.py").table())
+
+
 def comparison() -> str:
     """All position models on five tasks."""
     return str(script("catalogue/table.py").made())
@@ -174,6 +179,7 @@ def learned() -> str:
 PARTS = (
     Part("studies", "docs/benchmarks.md", studies),
     Part("what we learned", "docs/what-we-learned.md", learned),
+    Part("choose", "docs/howto/choose.md", choose),
     Part("comparison", "docs/comparison.md", comparison),
     Part("longer inputs", "docs/comparison.md", longer),
     *(Part(f"{table} on a GPU", "docs/speed.md", partial(on_gpu, table)) for table in script("speed/on_gpu.py").TABLES),

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from structpe.faces import face
 
 if TYPE_CHECKING:
+    from structpe.adapters.hosts import eject, inject
     from structpe.attention import attend
     from structpe.data.batch import Batch
     from structpe.datasets.samples import sample
@@ -56,9 +57,11 @@ __all__ = [
     "cite",
     "convert",
     "each_structure",
+    "eject",
     "encode",
     "grid",
     "import_code",
+    "inject",
     "levi",
     "list_models",
     "load",
@@ -84,10 +87,12 @@ __getattr__, __dir__ = face(
         "convert": "formats",
         "Dims": "positions",
         "each_structure": "formats",
+        "eject": "adapters.hosts",
         "encode": "positions.batch",
         "Encoding": "encodings",
         "grid": "transforms",
         "import_code": "registry",
+        "inject": "adapters.hosts",
         "levi": "transforms",
         "list_models": "positions",
         "load": "tasks.runs",

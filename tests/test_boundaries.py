@@ -13,7 +13,7 @@ import pytest
 import torch
 from torch import nn
 from torch_geometric.data import Data
-from torch_geometric.nn import GPSConv
+from torch_geometric.nn import TransformerConv
 
 import structpe
 from structpe.adapters import pyg, pytorch
@@ -101,8 +101,8 @@ def test_what_are_no_encodings_is_explained(boundary: str, form: str, tmp_path: 
 
 
 OF_MODELS: dict[str, Callable[[Any], Any]] = {
-    "pytorch.inject": lambda given: pytorch.inject(nn.TransformerEncoderLayer(8, 2, 8, batch_first=True), given),
-    "pyg.inject": lambda given: pyg.inject(GPSConv(8, None, 2), given),
+    "inject": lambda given: structpe.inject(nn.TransformerEncoderLayer(8, 2, 8, batch_first=True), given, start="own"),
+    "inject into PyG": lambda given: structpe.inject(TransformerConv(8, 4, 2), given, start="own"),
     "Stack": lambda given: Stack(CONFIG, given),
     "LanguageModel": lambda given: LanguageModel(CONFIG, 5, given),
     "EncoderDecoder": lambda given: EncoderDecoder(
@@ -222,8 +222,8 @@ def test_attention_takes_terms_and_padded_tensors() -> None:
     with pytest.raises(StructPEError, match="attend takes q, k and v as tensors; given is ndarray"):
         attend(np.zeros((1, 2, 3, 4)), q, q)  # type: ignore[arg-type]
     layer = nn.TransformerEncoderLayer(8, 2, 8, batch_first=True)
-    pytorch.inject(layer, "alibi")
-    positions = structpe.encode([GRAPH, path(["a", "b"])], layer.structpe.encodings)  # type: ignore[union-attr, arg-type]
+    structpe.inject(layer, "alibi", start="own")
+    positions = structpe.encode([GRAPH, path(["a", "b"])], ["offset"])
     with pytest.raises(PositionError, match="the input is a nested tensor; pad it"):
         layer(ragged, structpe=positions)
 
@@ -250,18 +250,17 @@ def test_options_of_converters_are_checked() -> None:
 
 
 @pytest.mark.parametrize("name", ["shaw", "rotary", "deberta"])
-@pytest.mark.parametrize("boundary", ["pytorch.inject", "pyg.inject"])
-def test_what_is_no_mask_is_refused_before_the_first_pass(boundary: str, name: str) -> None:
+def test_what_is_no_mask_is_refused_before_the_first_pass(name: str) -> None:
     model = build(name, DIMS)
     with pytest.raises(UnsupportedTerm, match=r"acts by .* cannot be written as an additive mask"):
-        OF_MODELS[boundary](model)
+        OF_MODELS["inject into PyG"](model)
 
 
 def test_asking_a_position_model_before_the_first_pass_changes_nothing() -> None:
     model = build("universal", DIMS)
     before = {name: each.clone() for name, each in model.state_dict().items()}
     layer, state = nn.TransformerEncoderLayer(8, 2, 8, batch_first=True), torch.get_rng_state()
-    pytorch.inject(layer, model)
+    structpe.inject(layer, model, start="own")
     assert model.training
     assert torch.equal(torch.get_rng_state(), state)
     assert all(torch.equal(each, before[name]) for name, each in model.state_dict().items())

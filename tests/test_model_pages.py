@@ -22,6 +22,7 @@ from structpe.pictures.setting import Setting, first_layer
 from structpe.plain.yaml import from_yaml
 from structpe.positions import MODELS, Dims, build
 from tests.modules import ROOT
+from tests.representatives import fewer
 
 
 @pytest.fixture(scope="module")
@@ -61,13 +62,14 @@ class Written(dict[str, str]):
         return self[name]
 
 
-def ran(page: str) -> dict[str, Any]:
-    """What the lines of use of a page define; nothing if it has none."""
+def ran(page: str) -> tuple[str, dict[str, Any], str]:
+    """The lines of use of a page, what they define when they run as they stand, and what the page says they print."""
+    program = page.partition("```python\n")[2].partition("```")[0]
     names: dict[str, Any] = {}
-    _, there, rest = page.partition("```python\n")
-    if there:
-        exec(rest.partition("```")[0], names)
-    return names
+    with redirect_stdout(io.StringIO()) as printed:
+        exec(program, names)
+    assert page.partition("```python\n")[2].partition("```text\n")[2].partition("```")[0] == printed.getvalue()
+    return program, names, printed.getvalue()
 
 
 @pytest.mark.slow
@@ -134,16 +136,26 @@ def test_the_options_of_a_page_build_the_model(every: dict[str, str]) -> None:
     assert built > 100
 
 
+CARD = ("zhu", "cai", "graphormer", "graph-bert")
+
+
+@pytest.mark.parametrize(
+    "name", [name if name.startswith(CARD) else each for name, each in zip(MODELS, fewer(MODELS), strict=True)]
+)
+def test_the_lines_of_use_run_as_shown_and_say_what_is_so(pages: ModuleType, name: str) -> None:
+    program, names, printed = ran(pages.use(pages.lines(name)))
+    structure, model = names["structure"], names["model"]
+    assert any(made in program for made in pages.MADE[model.spec.structure])
+    assert names["out"].isfinite().all()
+    assert f"parameters: {model.claimed_params()}\n" in printed
+    assert printed.endswith(f"a vector for each unit: (1, {structure.unit_count}, 32)\n")
+    assert all(len(line) <= 100 for line in program.splitlines())
+
+
 @pytest.mark.slow
-def test_the_lines_of_use_run(every: dict[str, str]) -> None:
-    run = 0
+def test_each_page_of_a_model_has_its_lines_of_use(pages: ModuleType, every: dict[str, str]) -> None:
     for name in MODELS:
-        names = ran(every[f"{name}.md"])
-        if names:
-            assert names["out"].shape == (1, names["structure"].unit_count, 32), name
-            assert names["out"].isfinite().all(), name
-            run += 1
-    assert run > 120
+        assert pages.use(pages.lines(name)) in every[f"{name}.md"]
 
 
 def test_what_a_page_says_that_a_model_takes_is_so(written: dict[str, str]) -> None:
@@ -198,16 +210,11 @@ def test_each_page_of_an_encoding_has_all_parts(every: dict[str, str]) -> None:
     assert "\nSource: Philipp Dufter, Martin Schmitt, Hinrich Schütze. [Position" in every["encodings/offset.md"]
 
 
-@pytest.mark.slow
-def test_the_lines_that_encode_run(every: dict[str, str]) -> None:
-    run = 0
-    for name in ENCODINGS:
-        with redirect_stdout(io.StringIO()) as printed:
-            names = ran(every[f"encodings/{name}.md"])
-        if names:
-            assert printed.getvalue().strip() == str(names["positions"][name]), name
-            run += 1
-    assert run > 0.8 * len(ENCODINGS)
+@pytest.mark.parametrize("name", ENCODINGS)
+def test_the_lines_that_encode_run_as_shown(pages: ModuleType, name: str) -> None:
+    program, names, printed = ran(pages.use(pages.encode_lines(name)))
+    assert printed.strip() == str(names["positions"][name])
+    assert all(len(line) <= 100 for line in program.splitlines())
 
 
 def test_the_picture_of_an_encoding_shows_its_values(pages: ModuleType, written: dict[str, str]) -> None:

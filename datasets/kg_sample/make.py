@@ -175,10 +175,8 @@ def check_coverage(splits: dict[str, list[Entry]]) -> None:
 
 
 def entry_xml(number: int, entry: Entry, world: World) -> str:
-    """One <entry>; every second has another wording as well."""
-    texts = [with_relative_clause(entry, world)]
-    if number % 2:
-        texts.append(sentence_by_sentence(entry, world))
+    """One <entry>."""
+    texts = texts_of(number, entry, world)
     shape = f'shape="{entry.shape(entry.root)}" shape_type="{entry.shape_type()}"'
     rows = [f'    <entry category="{world.category[entry.root]}" eid="Id{number}" {shape} size="{len(entry.triples)}">']
     for block, tag in (("originaltripleset", "otriple"), ("modifiedtripleset", "mtriple")):
@@ -189,13 +187,30 @@ def entry_xml(number: int, entry: Entry, world: World) -> str:
     return "\n".join([*rows, "    </entry>"])
 
 
+def texts_of(number: int, entry: Entry, world: World) -> list[str]:
+    """The texts of an entry; every second has another wording as well."""
+    texts = [with_relative_clause(entry, world)]
+    return [*texts, sentence_by_sentence(entry, world)] if number % 2 else texts
+
+
+def entry_rows(number: int, entry: Entry, world: World) -> list[str]:
+    """The rows of a table: a fact in each, and the texts in the first ones; blanks in place of underscores."""
+    texts, rows = texts_of(number, entry, world), max(len(entry.triples), 1 + number % 2)
+    facts = [*entry.triples, *[("", "", "")] * (rows - len(entry.triples))]
+    texts = [*texts, *[""] * (rows - len(texts))]
+    return ["\t".join([str(number), *map(words, fact), text]) for fact, text in zip(facts, texts, strict=True)]
+
+
 def main(folder: Path) -> None:
-    """Make the three files in `folder`."""
+    """Make the six files in `folder`."""
     world = World.read((HERE / "facts.txt").read_text(encoding="utf-8"))
     for name, entries in make_splits(world, random.Random(SEED)).items():
         body = "\n".join(entry_xml(number, entry, world) for number, entry in enumerate(entries, 1))
         page = f"<?xml version='1.0' encoding='utf-8'?>\n<benchmark>\n  <entries>\n{body}\n  </entries>\n</benchmark>\n"
         (folder / f"{name}.xml").write_text(page, encoding="utf-8")
+        rows = [row for number, entry in enumerate(entries, 1) for row in entry_rows(number, entry, world)]
+        table = "\n".join(["id\tsubject\trelation\tobject\ttext", *rows])
+        (folder / f"{name}.tsv").write_text(f"{table}\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

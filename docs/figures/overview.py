@@ -126,7 +126,7 @@ def framed(inside: str, said: str, height: int) -> str:
     """The picture on white, with its styles."""
     size = f'viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}"'
     font = 'font-family="Helvetica,Arial,sans-serif" font-size="13" fill="#1f2933"'
-    style = f".head{{font-weight:600}}.row{{font-weight:600;fill:{BLUE}}}.small{{font-size:10px}}"
+    style = f".head{{font-weight:600}}.row{{font-weight:600;fill:{BLUE}}}.small{{font-size:12px}}"
     end = 'viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto"'
     head = f'<defs><marker id="head" {end}><path d="M0,0 L8,4 L0,8 z" fill="{BLUE}"/></marker></defs>'
     paper = f'<rect width="{WIDTH}" height="{height}" rx="6" fill="white"/>'

@@ -57,7 +57,7 @@ def learned() -> None:
             },
             "prepare": {"vocabulary": 500},
             "model": {"width": 64, "heads": 4, "encoder_layers": 2, "decoder_layers": 1, "feedforward": 128},
-            "encoder_position": {**T5, "name": "t5-unshared"},
+            "position": {**T5, "name": "t5-unshared"},
             "training": {"steps": 1200, "batch_size": 16, "optimiser": {"learning_rate": 0.003, "warmup": 50},
                          "validation": {"every": 400, "metric": "loss"}, "hardware": {"accelerator": "cpu"}},
             "out": f"{folder}/run",

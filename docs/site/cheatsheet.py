@@ -53,7 +53,7 @@ FOOT = """
 * *Made for*: most run on other structures too, with another encoding that is of the same kind.
 * *Reads*: the encoding by default. Per unit: `order`, `depth`, `branch-path`, `laplacian`, `random-walk`.
   Per pair: `offset`, `distance`, `undirected-distance`, `spr-relative`, `label-path`.
-  `structpe positions --encodings` lists all.
+  `structpe encodings` lists all.
 * *Changes*: fields of [the one equation](idea.md#the-one-equation); *input* is added before the first layer.
 * *Fast kernels*: those that compute all fields of most models of the family. `dense` computes all, slowly, and `flex`
   needs CUDA; `auto` chooses.

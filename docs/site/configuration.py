@@ -18,6 +18,7 @@ from structpe.nn import GraphModelConfig
 from structpe.tasks import (
     GraphToTextConfig,
     InjectConfig,
+    ParserConfig,
     PredictionTraining,
     PretrainedTextConfig,
     SamplingConfig,
@@ -28,9 +29,11 @@ from structpe.tasks.prediction.study import Published
 HEAD = """\
 # Configuration: every key of a run and of a study
 
-Every key of a run of graph to text, then of a study, generated from the code by `python docs/site/configuration.py >
-docs/configuration.md`. A configuration is a YAML file such as [examples/amr.yaml](../examples/amr.yaml) or
-[examples/study.yaml](../examples/study.yaml); keys that are not in it have their defaults. On the command line
+Every key of a run of graph to text, of a parser, and of a study, generated from the code by `python
+docs/site/configuration.py > docs/configuration.md`. A configuration is a YAML file such as
+[examples/amr.yaml](../examples/amr.yaml) or [examples/study.yaml](../examples/study.yaml); keys that are not in it have
+their defaults. In Python it is a mapping of the same keys, or
+[an object](graph_to_text.md#a-table-of-facts-with-texts). On the command line
 `--model.width 128` overrides the file; values are YAML. Paths are relative to the working directory. For how to use
 them, see [From your file to a result](graph_to_text.md) and [Benchmarks](benchmarks.md).
 
@@ -48,6 +51,13 @@ A configuration with `model.pretrained`, such as [examples/pretrained.yaml](../e
 `training` and `search` that are not listed again are as above.
 """
 
+PARSER = """
+## Parser
+
+A configuration with `task: parser`, for `structpe train`; `structpe parse --train` has the same as options. See
+[Parsing](parsing.md).
+"""
+
 STUDIES: dict[str, type] = {
     "`models.NAME`": GraphModelConfig,
     "`training`": PredictionTraining,
@@ -63,6 +73,8 @@ def main() -> None:
     print(PRETRAINED)
     run(PretrainedTextConfig, GraphToTextConfig)
     print(f"\n{table('`inject`, for each', InjectConfig, '')}")
+    print(PARSER)
+    run(ParserConfig)
     print(f"\n## Studies\n\n{table('The study', StudyConfig, '')}")
     for name, part in STUDIES.items():
         print(f"\n{table(name, part, '')}")

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from lines_of_use import encode_lines, lines
+from lines_of_use import MADE, encode_lines, lines, ran
 from maps import panels, weight_panels
 from numpy.typing import NDArray
 from sources import named, source
@@ -40,7 +40,18 @@ from structpe.positions.citing import reference
 from structpe.structure import Structure, path
 from structpe.transforms import grid
 
-__all__ = ["KINDS", "encoding_page", "encodings", "layer", "model_page", "written"]
+__all__ = [
+    "KINDS",
+    "MADE",
+    "encode_lines",
+    "encoding_page",
+    "encodings",
+    "layer",
+    "lines",
+    "model_page",
+    "use",
+    "written",
+]
 
 HERE = Path(__file__).resolve().parents[1]
 TESTS = HERE.parent / "tests"
@@ -97,7 +108,8 @@ def model_page(name: str) -> str:
         "\n".join(checked(name)),
         *costs(name),
         "## Use it",
-        use(name),
+        use(lines(name)),
+        *learns(name),
         f"Its class is `{MODELS[name].__module__}.{MODELS[name].__name__}`.",
         f"Its options, with their defaults, as a configuration takes them:\n\n```yaml\n{options(row)}\n```",
         "## BibTeX",
@@ -126,7 +138,7 @@ def encoding_page(name: str) -> str:
         *maps(name),
         "\n".join(answers(name)),
         "## Use it",
-        encode_use(name),
+        use(encode_lines(name)),
         f"Its class is `{encoding.__module__}.{encoding.__name__}`.",
         f"Its options, with their defaults, as a configuration takes them:\n\n```yaml\n{encoding_options(name)}\n```",
         "## Which position models take it",
@@ -404,13 +416,15 @@ def options(row: ModelRow) -> str:
     return to_yaml({"name": row.name, **row.options}).strip()
 
 
-def use(name: str) -> str:
-    """Lines that use it in a Transformer, on a structure of the kind that it was made for, or that it takes."""
-    own = f"a {MODELS[name].spec.structure}"
-    for kind, structure in sorted(KINDS.items(), key=lambda item: item[0] != own):
-        if not tried(lambda of=structure: structpe.encode([of], structpe.build(name, SMALL).encodings)):  # type: ignore[misc]
-            return f"```python\n{lines(name, kind)}```"
-    return "It needs structures with features of their own; see its options above."
+def learns(name: str) -> Iterator[str]:
+    """What it learns from structures before it is trained."""
+    found = {each.name: each for each in structpe.build(name, SMALL).encodings if each.learns}
+    for encoding in found:
+        bare = " Graphs without labels of edges need no fit." if encoding == "label-path" else ""
+        yield (
+            f"[`{encoding}`](encodings/{encoding}.md) has a vocabulary: give training structures, `fit=structures`, "
+            f"or fit a model that was built without them, `model = model.fit(structures)`.{bare}"
+        )
 
 
 def encoding_options(name: str) -> str:
@@ -419,12 +433,9 @@ def encoding_options(name: str) -> str:
     return to_yaml({"name": name, **given}).strip()
 
 
-def encode_use(name: str) -> str:
-    """Lines that encode a structure that it takes."""
-    for kind, structure in KINDS.items():
-        if not tried(lambda of=structure: structpe.encode([of], [name])):  # type: ignore[misc]
-            return f"```python\n{encode_lines(name, kind)}```"
-    return "It needs structures with features of their own; see its options above."
+def use(program: str) -> str:
+    """A program, and what it prints."""
+    return f"```python\n{program}```\n\n```text\n{ran(program)}```"
 
 
 def main() -> None:

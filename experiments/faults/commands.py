@@ -133,7 +133,7 @@ def _text(folder: Path) -> None:
         "data": {"train": "inputs/train.txt", "dev": "inputs/dev.txt", "reader": "amr"},
         "prepare": {"vocabulary": 300},
         "model": {"width": 16, "heads": 2, "encoder_layers": 1, "decoder_layers": 1, "feedforward": 32},
-        "encoder_position": "t5",
+        "position": "t5",
         "training": {**TRAINING, "batch_size": 6},
         "search": {"beam": 1, "longest": 8},
         "out": "run",

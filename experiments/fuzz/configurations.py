@@ -159,8 +159,8 @@ def take(content: bytes, folder: Path) -> None:
     file.write_bytes(text)
     if kind in (b"train", b"prediction"):
         config = load_config(file)
-        if isinstance(config, GraphToTextConfig) and _small(config.encoder_position):
-            build(config.encoder_position, Dims(8, 2, 1))
+        if isinstance(config, GraphToTextConfig) and _small(config.position):
+            build(config.position, Dims(8, 2, 1))
     elif kind == b"study":
         study = load_study(file)
         for key in study.keys()[:2]:

@@ -23,7 +23,8 @@ JOBS = {
     "structpe --help": ["-m", "structpe", "--help"],
     "structpe positions": ["-m", "structpe", "positions"],
     "structpe positions t5": ["-m", "structpe", "positions", "t5"],
-    "structpe positions --encodings": ["-m", "structpe", "positions", "--encodings"],
+    "structpe positions '*rope*' --sort cost": ["-m", "structpe", "positions", "*rope*", "--sort", "cost"],
+    "structpe encodings": ["-m", "structpe", "encodings"],
     "structpe encode, molecules": ["-m", "structpe", "encode", SAMPLE, "--encoding", "undirected-distance", "--out"],
 }
 

@@ -2,8 +2,8 @@
 
 Transforms and loaders of PyG renumber, remove and add nodes, and change edges. They keep attributes with a row for each
 node. ``pe_NAME_of`` is such an attribute, with integers: the number of the node in the encoded graph, from 1, as PyG
-fills with 0; and, the same in all rows, the size of that graph, a digest of the encoding, a hash of the edges, whether
-their order matters, and the number that stands for UNREACHABLE.
+fills with 0; and, the same in all rows, the size of that graph, a digest of the encoding, for pairs a hash of the
+edges (0 for nodes), whether their order matters, and the number that stands for UNREACHABLE.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
@@ -22,6 +21,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from structpe.computed import computed
 from structpe.data.chunks import columns
 from structpe.data.store import write
 from structpe.encodings.base import UNREACHABLE, Asked, Column, Encoded, Encoding, as_encoding
@@ -74,35 +74,30 @@ def origin(encoding: Encoding, edges: EdgeHashes, values: Tensor, number: int) -
     """
     # If there are as many values as edges, PyG takes them for values of edges, and sorts or removes them together.
     ordered = encoding.arity == 2 and len(values) == edges.count
+    edges_hash = edges.hashes[int(ordered)] if encoding.arity == 2 else 0
     rows = np.empty((edges.nodes, 6), dtype=np.int64)
     rows[:, 0] = np.arange(1, edges.nodes + 1)
-    rows[:, 1:] = edges.nodes, _digest(encoding), edges.in_order if ordered else edges.in_any_order, ordered, number
+    rows[:, 1:] = edges.nodes, _digest(encoding), edges_hash, ordered, number
     return torch.from_numpy(rows)
 
 
-@dataclass(frozen=True)
 class EdgeHashes:
-    """The edges of a graph, by hashes.
+    """The edges of a graph of PyG, by hashes, which are computed when they are asked for.
 
-    Attributes:
-        nodes: number of nodes of the graph.
-        count: number of edges.
-        in_any_order: a hash that does not depend on the order of the edges.
-        in_order: a hash that does.
+    Args:
+        data: the graph.
     """
 
-    nodes: int
-    count: int
-    in_any_order: int
-    in_order: int
+    def __init__(self, data: Any) -> None:
+        self._edges = _edges(data)
+        self.nodes, self.count = int(data.num_nodes), self._edges.shape[1]
 
-    @classmethod
-    def of(cls, data: Any) -> EdgeHashes:
-        """Of a graph of PyG."""
-        edges = np.add(_edges(data).cpu().numpy(), 1, dtype=np.int64)
-        hashes = _hashes(edges[0], edges[1], np.arange(1, edges.shape[1] + 1))
-        in_any_order, in_order = hashes.sum(axis=1).tolist()
-        return cls(int(data.num_nodes), edges.shape[1], in_any_order, in_order)
+    @computed
+    def hashes(self) -> list[int]:
+        """One that does not depend on the order of the edges, and one that does."""
+        edges = np.add(self._edges.cpu().numpy(), 1, dtype=np.int64)
+        found: list[int] = _hashes(edges[0], edges[1], np.arange(1, self.count + 1)).sum(axis=1).tolist()
+        return found
 
 
 def is_of(encoding: Encoding, rows: Tensor) -> bool:

@@ -1,24 +1,20 @@
-"""The attention of models of Hugging Face: its place and sizes, and T5's table of biases."""
+"""The attention of models of Hugging Face: its place, sizes and own positions, and T5's table of biases."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 import torch
-from torch import nn
 
+from structpe.adapters._injection import Where
 from structpe.errors import PositionError, listed
 from structpe.positions import Dims, PositionModel
 from structpe.positions.buckets import Buckets
 from structpe.positions.tables import Table
 
-__all__ = ["FAMILIES", "Where", "attentions", "sizes", "take_t5", "usual"]
-
-
-Where: TypeAlias = Literal["encoder", "decoder", "cross"]
-"""Self-attention of the encoder or the decoder, or the attention of the decoder to the encoder's output."""
+__all__ = ["FAMILIES", "Place", "places_of", "sizes", "take_t5"]
 
 
 @dataclass(frozen=True)
@@ -28,46 +24,53 @@ class Place:
     Attributes:
         layers: path of the list of layers, in the base model.
         attention: path of the attention, in a layer.
+        own: path of what makes the model's own positions, in the base model: an embedding of places whose vectors enter
+            the first layer, T5's table, or a module of angles; none in cross-attention.
     """
 
     layers: str
     attention: str
+    own: str = ""
 
 
-_BERT: dict[Where, Place] = {"encoder": Place("encoder.layer", "attention.self")}
+_BERT: dict[Where, Place] = {"encoder": Place("encoder.layer", "attention.self", "embeddings.position_embeddings")}
 _T5: dict[Where, Place] = {
-    "encoder": Place("encoder.block", "layer.0.SelfAttention"),
-    "decoder": Place("decoder.block", "layer.0.SelfAttention"),
+    "encoder": Place(
+        "encoder.block", "layer.0.SelfAttention", "encoder.block.0.layer.0.SelfAttention.relative_attention_bias"
+    ),
+    "decoder": Place(
+        "decoder.block", "layer.0.SelfAttention", "decoder.block.0.layer.0.SelfAttention.relative_attention_bias"
+    ),
     "cross": Place("decoder.block", "layer.1.EncDecAttention"),
 }
 _BART: dict[Where, Place] = {
-    "encoder": Place("encoder.layers", "self_attn"),
-    "decoder": Place("decoder.layers", "self_attn"),
+    "encoder": Place("encoder.layers", "self_attn", "encoder.embed_positions"),
+    "decoder": Place("decoder.layers", "self_attn", "decoder.embed_positions"),
     "cross": Place("decoder.layers", "encoder_attn"),
 }
-_LLAMA: dict[Where, Place] = {"decoder": Place("layers", "self_attn")}
+_LLAMA: dict[Where, Place] = {"decoder": Place("layers", "self_attn", "rotary_emb")}
 
 FAMILIES: dict[str, dict[Where, Place]] = {
     "bert": _BERT,
     "roberta": _BERT,
     "xlm-roberta": _BERT,
-    "modernbert": {"encoder": Place("layers", "attn")},
+    "modernbert": {"encoder": Place("layers", "attn", "rotary_emb")},
     "t5": _T5,
     "mt5": _T5,
     "bart": _BART,
     "mbart": _BART,
     "llama": _LLAMA,
     "qwen2": _LLAMA,
-    "gpt2": {"decoder": Place("h", "attn")},
+    "gpt2": {"decoder": Place("h", "attn", "wpe")},
 }
 """The place of each attention, by ``config.model_type``. Other models of the same form can be added."""
 
 
-def attentions(model: Any, where: Where, layers: Sequence[int] | None) -> list[tuple[nn.Module, nn.Module]]:
-    """The given layers, each with its attention.
+def places_of(model: Any) -> dict[Where, Place]:
+    """The places of a model, the usual one first.
 
     Raises:
-        PositionError: the model is of an unknown family, or has no such attention or layer.
+        PositionError: the model is of an unknown family.
     """
     kind = str(model.config.model_type)
     if kind not in FAMILIES:
@@ -75,27 +78,7 @@ def attentions(model: Any, where: Where, layers: Sequence[int] | None) -> list[t
             f"a model of the type {kind!r} is not known; known are {listed(FAMILIES, 20)}. If its attention is that of "
             f"one of these, add it: structpe.adapters.transformers.FAMILIES[{kind!r}] = FAMILIES[...]"
         )
-    places = FAMILIES[kind]
-    if where not in places:
-        raise PositionError(
-            f"a model of the type {kind!r} has no attention {where!r} to enter; it has {listed(places)}"
-        )
-    place = places[where]
-    try:
-        found = list(model.base_model.get_submodule(place.layers))
-    except AttributeError:
-        raise PositionError(f"{type(model).__name__} has no {where}; choose where= among those it has") from None
-    chosen = range(len(found)) if layers is None else list(layers)
-    if wrong := [each for each in chosen if not 0 <= each < len(found)]:
-        raise PositionError(f"there is no layer {wrong[0]}; the {where} has {len(found)}, 0..{len(found) - 1}")
-    if not chosen or len(set(chosen)) < len(chosen):
-        raise PositionError(f"layers are {list(chosen)}; give one or more, each once")
-    return [(found[each], found[each].get_submodule(place.attention)) for each in chosen]
-
-
-def usual(model: Any) -> Where:
-    """The default place: the encoder, or the decoder of a model without one."""
-    return next(iter(FAMILIES.get(str(model.config.model_type), _BERT)))
+    return FAMILIES[kind]
 
 
 def sizes(attention: Any, layers: int) -> Dims:
@@ -124,7 +107,7 @@ def take_t5(position: PositionModel, model: Any, stack: Literal["encoder", "deco
     ``start="own"`` and ``instead=True``.
 
     Args:
-        position: a position model built for :func:`structpe.adapters.transformers.dims`.
+        position: a position model built for :func:`structpe.adapters.dims`.
         model: a T5 or mT5 of Hugging Face.
         stack: the stack whose table is copied; the decoder's is for one direction.
 

@@ -20,10 +20,10 @@ from torch import Tensor
 
 from structpe.adapters._injection import Given, Pass, Seat
 from structpe.adapters._passes import NAME, Passes
-from structpe.adapters._tokens import TokenPositions
 from structpe.attention.gather import added, without_lists
 from structpe.attention.reference import vectors
 from structpe.errors import PositionError
+from structpe.positions import Positions
 from structpe.terms import Terms
 
 __all__ = ["ROTATION", "BeginPass", "ChangeInput", "Generate", "PassRotation", "Rotation", "check_known", "first_place"]
@@ -35,12 +35,21 @@ _PAIRS = frozenset({"key", "query", "product"})
 
 
 class PassRotation:
-    """A hook of an attention that passes on the angles of its rotation, if it has one."""
+    """A hook of an attention that passes on the angles of its rotation, if it has one.
+
+    Args:
+        instead: whether to rotate by no angle instead: of queries q the rotation makes q cos + q' sin.
+    """
+
+    def __init__(self, instead: bool) -> None:
+        self.instead = instead
 
     def __call__(self, attending: Any, given: Any, named: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         angles = named.get("position_embeddings")
         if not isinstance(angles, tuple):
             return given, named
+        if self.instead:
+            return given, {**named, "position_embeddings": (torch.ones_like(angles[0]), torch.zeros_like(angles[1]))}
         cache = named.get("past_key_values")
         number = getattr(attending, "layer_idx", 0)
         return given, {**named, ROTATION: Rotation(angles[0], angles[1], cache, number)}
@@ -158,13 +167,14 @@ class BeginPass:
             )
         passing = named[NAME] if NAME in named else self.writing.known() or {}
         masks, ids = _masks(model, called, within=module is not model), _ids(model, called)
+        again = any(getattr(each, "gradient_checkpointing", False) for each in model.modules())
+        keeps = not (again and model.training)
         if isinstance(passing, Pass):
             passing.masks |= masks
             passing.ids |= ids
+            passing.keeps = keeps
         else:
             check_given(model, passing)
-            again = any(getattr(each, "gradient_checkpointing", False) for each in model.modules())
-            keeps = not (again and model.training)
             passing = Pass(passing, masks, keeps, ids)
         return given, {**named, NAME: passing}
 
@@ -178,7 +188,7 @@ def check_given(model: Any, given: Given) -> None:
     own = dict(model.structpe.items()).get("decoder")
     if not model.config.is_encoder_decoder or own is None or own.structures == "path":
         return
-    if isinstance(given, TokenPositions):
+    if given is not None and (isinstance(given, Positions) or not isinstance(given, Mapping)):
         raise PositionError(
             "structpe says which units the tokens of the encoder are, and the decoder has a position model, too, and "
             "other tokens; give structpe={'encoder': ..., 'decoder': ...}, each a TokenPositions, or inject into the "
@@ -274,5 +284,5 @@ def check_known(module: Any, others: Mapping[str, Any]) -> None:
     if unknown := sorted(name for name, value in others.items() if value is not None and name not in KNOWN):
         raise PositionError(
             f"the attention of {type(module).__name__} is asked for {', '.join(unknown)}, which the attention of "
-            f"structpe does not compute; choose a model without, or structpe.adapters.transformers.eject(model)"
+            f"structpe does not compute; choose a model without, or structpe.eject(model)"
         )

@@ -1,4 +1,4 @@
-"""A position model inside a model of another library: its check before injection, and its start at zero.
+"""A position model inside a model of another library: where it enters, its start at zero, and what it does in a pass.
 
 The positions of a batch are passed on with the keyword arguments of the model. Nothing is kept between two passes, and
 a layer that gradient checkpointing recomputes gets the same positions.
@@ -15,12 +15,13 @@ from typing import Any, Literal, TypeAlias, TypeVar
 import torch
 from torch import Tensor, nn
 
-from structpe.adapters._hf_models import Where
+from structpe.adapters._passes import NAME, Passes, computed_again
 from structpe.adapters._tokens import NONE, TokenPositions, TokenUnits
+from structpe.attention import additive
 from structpe.encodings.base import Encoding
 from structpe.errors import PositionError, StructPEError
-from structpe.formats import tree
-from structpe.positions import PositionModel, Positions, Site, Sum
+from structpe.formats import as_structure, as_structures, tree
+from structpe.positions import Dims, PositionModel, Positions, Site, Sources, Sum
 from structpe.positions.batch import encode
 from structpe.positions.tables import KeyValueTables, PairTable
 from structpe.structure import Structure, path
@@ -28,16 +29,20 @@ from structpe.terms import Factor, Lookup, SparsePairs, Terms
 from structpe.transforms import grid
 
 __all__ = [
+    "Begin",
     "Given",
+    "Host",
     "Injected",
+    "Layers",
     "Pass",
     "Seat",
     "Start",
     "Structures",
     "TokenPaths",
+    "Where",
     "check_trial",
-    "check_width",
     "difference",
+    "running",
     "started",
 ]
 
@@ -159,10 +164,75 @@ _CROSS = (
     "a position model that rotates queries and keys cannot enter cross-attention, whose queries all stand at one unit; "
     "choose one with biases or vectors of pairs"
 )
+Where: TypeAlias = Literal["encoder", "decoder", "cross"]
+"""Self-attention of the encoder or the decoder, or the attention of the decoder to the encoder's output."""
 Start: TypeAlias = Literal["zero", "own"]
 Structures: TypeAlias = Literal["given", "path"]
-Given: TypeAlias = "TokenPositions | Mapping[str, TokenPositions] | None"
-"""The argument ``structpe``: positions for all position models, or by their place; None for a pass without."""
+Layers: TypeAlias = "list[tuple[nn.Module, nn.Module]]"
+"""Layers, each with its attention."""
+Given: TypeAlias = Any
+"""The argument ``structpe``: :class:`TokenPositions`; :class:`Positions` or structures, whose i-th unit is the i-th
+token; a mapping from places to these; or None for a pass without positions."""
+
+
+class Host:
+    """A model of another library: where a position model may enter, and how. A subclass for each library.
+
+    Args:
+        model: the model.
+
+    Attributes:
+        takes: what a position model may do there: ``inputs`` and ``layer`` change the vectors that enter a layer,
+            ``sources`` what is projected, ``attention`` replaces attention, ``linear`` makes it linear, and ``vectors``
+            is everything in attention besides numbers that are added to scores.
+        places: the attention that it has, the usual one first.
+        hint: what else one can do, at the end of an error.
+    """
+
+    takes: frozenset[str] = frozenset({"vectors", "inputs", "layer", "sources", "attention", "linear"})
+    places: tuple[Where, ...] = ("encoder",)
+    hint = ""
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+        self.passes: Passes[Pass] = Passes()
+
+    def layers(self, where: Where) -> Layers:
+        """All layers of a place."""
+        raise NotImplementedError
+
+    def dims(self, found: Layers) -> Dims:
+        """The sizes of a position model for these layers."""
+        raise NotImplementedError
+
+    def width(self) -> int | None:
+        """The width of the vectors that enter a layer; None for that of the attention."""
+        return None
+
+    def enter(self, injected: Injected, found: Layers) -> list[Any]:
+        """Let layers ask an injected model; return what was changed, each with ``remove``."""
+        raise NotImplementedError
+
+    def replaced(self, where: Where, found: Layers, every: bool) -> list[Any] | None:
+        """Take the model's own positions out of layers; return what was changed. None if it has none.
+
+        Args:
+            where: the place.
+            found: the layers.
+            every: whether these are all layers of the place.
+        """
+        del where, found, every
+        return None
+
+    def given(self, structpe: Any, injected: Injected) -> Given:
+        """The argument ``structpe`` in a form that :class:`Pass` knows."""
+        del injected
+        return structpe
+
+    def samples(self, paths: bool) -> list[Structure]:
+        """Small structures, the first of which that its encodings support is the trial of a position model."""
+        text = path(["a", "b", "c"])
+        return [text] if paths else [text, tree(["a", "b", "c"], [0, 1, 1]), grid((2, 2))]
 
 
 class Injected(nn.Module):
@@ -174,7 +244,7 @@ class Injected(nn.Module):
         layers: numbers of the layers.
         start: ``zero``, the model computes the same at first; ``own``, the position model is used as it is.
         structures: ``given`` with each batch; or ``path``, each text is a path of its tokens.
-        instead: whether to replace T5's own bias.
+        instead: whether it replaces the positions that the model has.
     """
 
     def __init__(
@@ -204,11 +274,22 @@ class Injected(nn.Module):
         now, first = self._both(lambda model, mine: model.terms(mine, site), prepared, like)
         return now if first is None else difference(now, first)
 
-    def change(self, x: Tensor, prepared: tuple[Any, Any], site: Site) -> Tensor:
-        """The hidden vectors (p, u, d) of the units as a layer sees them."""
+    def change(self, x: Tensor, prepared: tuple[Any, Any], site: Site, structures: int) -> Tensor:
+        """The hidden vectors (b, u, d) of the units as a layer sees them, of b structures or of one for all."""
+        if self.mixes and structures == 1 < len(x):  # a network that reads the units of one structure
+            return torch.cat([self.change(row[None], prepared, site, 1) for row in x])
         now, first = self._both(lambda model, mine: _changed(model, x, mine, site), prepared, x)
         changed: Tensor = now if first is None else x + (now - first)
         return changed
+
+    def sources(self, x: Sources, prepared: tuple[Any, Any], site: Site) -> Sources:
+        """The vectors from which a layer projects queries, keys and values."""
+        now, first = self._both(lambda model, mine: model.sources(x, mine, site), prepared, x.query)
+        if first is None:
+            made: Sources = now
+            return made
+        names = ("query", "key", "value")
+        return Sources(*(getattr(x, name) + getattr(now, name) - getattr(first, name) for name in names))
 
     def _both(
         self, answer: Callable[[PositionModel, Any], Any], prepared: tuple[Any, Any], like: Tensor
@@ -275,16 +356,31 @@ class Pass:
         self._given = given
         self._prepared: dict[str, tuple[int, tuple[Any, Any]]] = {}
         self._moved: dict[str, TokenPositions] = {}
+        self._after: dict[tuple[str, int], Any] = {}
         self._places: dict[str, tuple[tuple[int, ...], TokenUnits | None]] = {}
 
-    def prepared(self, injected: Injected, given: TokenPositions, like: Tensor) -> tuple[Any, Any]:
-        """The result of ``prepare``, computed once for all layers, and for all steps of a generation."""
-        if not self.keeps or torch.compiler.is_compiling():
+    def prepared(self, injected: Injected, given: TokenPositions, like: Tensor, layer: int) -> tuple[Any, Any]:
+        """What a layer reads: the result of ``prepare``, computed once for all layers and all steps of a generation.
+
+        A position model with its own attention makes what the layers behind it read.
+        """
+        before = [number for where, number in self._after if where == injected.where and number <= layer]
+        if before:
+            return self._after[injected.where, max(before)], None
+        if not self.keeps or torch.compiler.is_compiling() or (injected.training and computed_again()):
             return injected.prepare(given.positions, like)
         known = self._prepared.get(injected.where)
         if known is None or known[0] != given.size:
             known = self._prepared[injected.where] = given.size, injected.prepare(given.positions, like)
         return known[1]
+
+    def without(self, injected: Injected) -> bool:
+        """Whether a position model is not asked, and the model computes what it does without it."""
+        return self.plain and injected.structures == "given"
+
+    def keep(self, injected: Injected, layer: int, prepared: Any) -> None:
+        """Keep what the layers from this one on read."""
+        self._after[injected.where, layer] = prepared
 
     def places(self, injected: Injected, given: TokenPositions, like: Tensor, n: int, m: int) -> TokenUnits | None:
         """The units of the last n of m tokens; for cross-attention, of n tokens of the decoder and m of the encoder.
@@ -309,18 +405,34 @@ class Pass:
             return self._path(injected, m, like)
         if self.plain:
             return None
-        given = self._given.get(where) if isinstance(self._given, Mapping) else self._given
+        by_place = isinstance(self._given, Mapping) and not isinstance(self._given, Positions)
+        given = self._given.get(where) if by_place else self._given
         if not isinstance(given, TokenPositions):
-            raise PositionError(
-                f"this model has a position model in its {where}, and the batch has no positions for it; make batches "
-                f"with injected.collator(tokenizer), or give structpe=TokenPositions(...), or structpe=None for a pass "
-                f"without"
-            )
+            if where not in self._moved:
+                self._moved[where] = _of_units(given, injected, m, like)
+            given = self._moved[where]
         if given.units.device != like.device:
             if where not in self._moved:
                 self._moved[where] = given.to(like.device)
             given = self._moved[where]
         return given
+
+    def graphs(self, injected: Injected, x: Tensor) -> TokenPositions:
+        """The positions of the padded graphs whose nodes are x (n, d), one after the other.
+
+        Raises:
+            PositionError: the batch has no positions.
+        """
+        given = self._given
+        if injected.structures == "path":
+            raise PositionError("nodes of graphs are no path; leave out structures='path'")
+        if not isinstance(given, Positions | TokenPositions):
+            given = self._given = _encoded(given, injected)
+        found = self.positions(
+            injected, _size_of(given, x, len(x))[1] if isinstance(given, Positions) else given.size, x
+        )
+        assert found is not None, "a pass without positions is that of the model itself"
+        return found
 
     def _path(self, injected: Injected, m: int, like: Tensor) -> TokenPositions:
         """The positions of texts of m tokens as paths, shared by all layers of a step."""
@@ -389,6 +501,11 @@ class Seat:
     def __init__(self, injected: Injected, layer: int) -> None:
         self.injected, self.layer = injected, layer
 
+    @property
+    def replaces(self) -> bool:
+        """Whether the position model has its own attention in this layer."""
+        return self.injected.position.replaces(self.layer)
+
     def terms(self, given: Any, q: Tensor, keys: int, training: bool) -> Terms:
         """The terms of the tokens.
 
@@ -401,12 +518,12 @@ class Seat:
         if (found := self._asked(given, keys, q)) is None:
             return Terms()
         passing, positions = found
-        prepared = passing.prepared(self.injected, positions, q)
+        prepared = passing.prepared(self.injected, positions, q, self.layer)
         terms = self.injected.terms(prepared, Site(self.layer, training), q)
         places = passing.places(self.injected, positions, q, q.shape[2], keys)
         if places is not None and self.injected.where == "cross" and terms.maps:
             raise PositionError(_CROSS)
-        return terms if places is None else places.terms(terms)
+        return (terms if places is None else places.terms(terms)) + _present(positions, keys)
 
     def change(self, given: Any, x: Tensor, past: int, training: bool) -> Tensor:
         """The hidden vectors (b, n, d) of the tokens that enter the layer, after ``past`` earlier tokens."""
@@ -418,18 +535,174 @@ class Seat:
                 f"position model {self.injected.position.name!r} changes the vector of a unit by those of others, and "
                 f"several tokens are one unit; let each token be a unit of its own, or choose another"
             )
-        prepared = passing.prepared(self.injected, positions, x)
+        prepared = passing.prepared(self.injected, positions, x, self.layer)
         places = passing.places(self.injected, positions, x, x.shape[1], past + x.shape[1])
         if places is None:
-            return self.injected.change(x, prepared, Site(self.layer, training))
+            return self.injected.change(x, prepared, Site(self.layer, training), len(x))
         site = Site(self.layer, training)
-        (changed,) = places.changed(lambda each: (self.injected.change(each, prepared, site),), x)
+        (changed,) = places.changed(lambda each: (self.injected.change(each, prepared, site, places.structures),), x)
         return changed
+
+    def sources(self, given: Any, x: Sources, training: bool) -> Sources:
+        """What the attention projects: the vectors (b, n, d) of tokens, each a unit."""
+        if (
+            "sources" not in self.injected.position.sites
+            or (found := self._asked(given, x.key.shape[1], x.key)) is None
+        ):
+            return x
+        passing, positions = found
+        prepared = passing.prepared(self.injected, positions, x.key, self.layer)
+        self._check_in_order(passing, positions, x.key)
+        return self.injected.sources(x, prepared, Site(self.layer, training))
+
+    def attend(self, given: Any, x: Tensor, extra: Terms, dropout: float, training: bool) -> Tensor:
+        """The position model's own attention among tokens (b, n, d), each a unit.
+
+        Args:
+            given: the pass, or the argument ``structpe``.
+            x: the tokens.
+            extra: the masks of the model.
+            dropout: probability that an attention weight is dropped.
+            training: whether this is a training step.
+        """
+        found = self._asked(given, x.shape[1], x)
+        assert found is not None, "a pass without positions is that of the model itself"
+        passing, positions = found
+        self._check_in_order(passing, positions, x)
+        prepared, _ = passing.prepared(self.injected, positions, x, self.layer)
+        site, position = Site(self.layer, training, dropout=dropout), self.injected.position
+        terms = position.terms(prepared, site) + _present(positions, x.shape[1]) + extra
+        out, after = position.attend(x, prepared, site, terms)
+        passing.keep(self.injected, self.layer + 1, after)
+        return out
+
+    def _check_in_order(self, passing: Pass, positions: TokenPositions, x: Tensor) -> None:
+        if passing.places(self.injected, positions, x, x.shape[1], x.shape[1]) is not None:
+            raise PositionError(
+                f"position model {self.injected.position.name!r} acts before tokens are projected, where each token "
+                f"must be one unit, in order, and each row have its structure; give structpe=structpe.encode("
+                f"structures, handle.encodings)"
+            )
 
     def _asked(self, given: Any, keys: int, like: Tensor) -> tuple[Pass, TokenPositions] | None:
         passing = given if isinstance(given, Pass) else Pass(given, {}, keeps=False)
         positions = passing.positions(self.injected, keys, like)
         return None if positions is None else (passing, positions)
+
+
+class Begin:
+    """A hook of a model whose parts pass nothing on: it begins a pass with the argument ``structpe``.
+
+    Args:
+        host: the model.
+        injected: the position model in it.
+    """
+
+    def __init__(self, host: Host, injected: Injected) -> None:
+        self.host, self.injected = host, injected
+
+    def __call__(self, module: Any, given: Any, named: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        named, passes = dict(named), self.host.passes
+        if NAME in named:
+            passing = Pass(self.host.given(named.pop(NAME), self.injected), {}, keeps=True)
+        else:
+            passing = running(self.host, self.injected)
+        passes.begin(passing)
+        return given, named
+
+    def end(self, *_: Any) -> None:
+        """End the pass, after each call."""
+        self.host.passes.end()
+
+
+def running(host: Host, injected: Injected) -> Pass:
+    """The pass that is running, or bound by ``reading``.
+
+    Raises:
+        PositionError: there is none.
+    """
+    known = host.passes.known()
+    if known is None and injected.structures == "path":
+        return Pass(None, {}, keeps=True)
+    if known is None:
+        raise PositionError(_missing(injected))
+    return known
+
+
+def _missing(injected: Injected) -> str:
+    return (
+        f"this model has a position model in its {injected.where}, and the batch has no positions for it; call it with "
+        f"structpe=structpe.encode(structures, handle.encodings), or structpe=TokenPositions(...), as batches of "
+        f"handle.collator(tokenizer) do, or within handle.reading(...); structpe=None is a pass without"
+    )
+
+
+def _present(positions: TokenPositions, keys: int) -> Terms:
+    """The mask of places without a unit, where the positions know them."""
+    there = positions.present
+    if there is None:
+        return Terms()
+    there = there[:, :keys] if there.shape[1] >= keys else nn.functional.pad(there, (0, keys - there.shape[1]), value=1)
+    return Terms(mask=(there[:, None, None],))
+
+
+def _of_units(given: Any, injected: Injected, m: int, like: Tensor) -> TokenPositions:
+    """The positions of units whose i-th one is the i-th token.
+
+    Raises:
+        PositionError: they are none, or there are as many tokens, or the tokens attend to others.
+    """
+    if not isinstance(given, Positions):
+        given = _encoded(given, injected)
+    if isinstance(given, TokenPositions):
+        return given.to(like.device)
+    if injected.where == "cross":
+        raise PositionError(
+            "in cross-attention tokens stand at units of a structure; give structures or TokenPositions"
+        )
+    rows, units = _size_of(given, like, m)
+    if units != m:
+        raise PositionError(
+            f"the positions are of {units} units, and there are {m} tokens; if they are not one and the same, say "
+            f"which unit each token is, structpe=TokenPositions.of(structures, units, handle.encodings), or make "
+            f"batches with handle.collator(tokenizer)"
+        )
+    places = torch.arange(m, device=like.device).expand(rows, -1)
+    present = None if given.present is None else given.present.to(like.device)
+    return TokenPositions(given, m, places, places.new_zeros(rows), repeats=1, present=present)
+
+
+def _encoded(given: Any, injected: Injected) -> Positions | TokenPositions:
+    """The positions of structures, in any form.
+
+    Raises:
+        PositionError: they are none.
+    """
+    if given is None or isinstance(given, Mapping):
+        raise PositionError(_missing(injected))
+    try:
+        structures = [as_structure(each) for each in given] if isinstance(given, list | tuple) else as_structures(given)
+    except StructPEError as error:
+        raise PositionError(
+            f"structpe takes what structpe.encode gives, structures or TokenPositions; given is "
+            f"{type(given).__name__} ({error})"
+        ) from error
+    if not structures:
+        raise PositionError("structpe is an empty list; give a structure for each row, or None for a pass without")
+    encodings = injected.position.encodings
+    if injected.where == "cross":
+        return TokenPositions.of(structures, [range(each.unit_count) for each in structures], encodings)
+    return encode(structures, encodings)
+
+
+def _size_of(positions: Positions, like: Tensor, m: int) -> tuple[int, int]:
+    """The number of structures, 1 if all have the same positions, and of their units; of listed pairs those given."""
+    for value in positions.values():
+        if isinstance(value, Tensor):
+            return value.shape[0], value.shape[1]
+        if isinstance(value, Lookup):
+            return max(len(value.rows), value.index.shape[0]), value.index.shape[1]
+    return len(like) if positions.present is None else len(positions.present), m
 
 
 def _of_path(paths: TokenPaths, m: int, mask: Tensor | None, ids: Tensor | None, like: Tensor) -> TokenPositions:
@@ -470,17 +743,13 @@ def _in_order(given: TokenPositions) -> bool:
     return bool((given.units == torch.arange(given.units.shape[1], device=given.units.device)).all())
 
 
-def check_trial(injected: Injected, structures: Sequence[Structure] = ()) -> None:
+def check_trial(host: Host, injected: Injected) -> None:
     """Check the terms of an injected model on the first of some small structures that its encodings support.
 
     If they support none, errors are found in the first pass.
 
-    Args:
-        injected: the injected model.
-        structures: the structures; by default a text, a tree and a grid.
-
     Raises:
-        PositionError: a term cannot be used in another model, or not in this attention, or cannot start at zero.
+        PositionError: a term cannot be used in this model, or not in this attention, or cannot start at zero.
     """
     like = next((each for each in injected.parameters()), torch.zeros(()))
     if like.is_meta:
@@ -489,32 +758,14 @@ def check_trial(injected: Injected, structures: Sequence[Structure] = ()) -> Non
     injected.eval()
     try:
         with torch.no_grad(), torch.random.fork_rng(devices=[]):
-            for structure in structures or _samples(injected.structures == "path"):
-                if _answers(injected, structure, like):
+            for structure in host.samples(injected.structures == "path"):
+                if _answers(injected, structure, like, host.takes):
                     return
     finally:
         injected.train(was)
 
 
-def check_width(position: PositionModel, width: int) -> None:
-    """Check the width of a position model that acts on the input.
-
-    Raises:
-        PositionError: it differs from the width of the hidden vectors.
-    """
-    if position.sites & {"inputs", "layer"} and position.dims.width != width:
-        raise PositionError(
-            f"the hidden vectors have {width} numbers and all heads together {position.dims.width}: a position model "
-            f"that acts on the input does not fit; choose one that acts in attention"
-        )
-
-
-def _samples(only_texts: bool) -> list[Structure]:
-    text = path(["a", "b", "c"])
-    return [text] if only_texts else [text, tree(["a", "b", "c"], [0, 1, 1]), grid((2, 2))]
-
-
-def _answers(injected: Injected, structure: Structure, like: Tensor) -> bool:
+def _answers(injected: Injected, structure: Structure, like: Tensor, takes: frozenset[str]) -> bool:
     """Check the terms for a structure and one more token without a unit; False if the encodings do not support it."""
     dims, units = injected.position.dims, structure.unit_count
     q = like.new_zeros(1, dims.heads, units + 1, dims.width // dims.heads)
@@ -530,8 +781,11 @@ def _answers(injected: Injected, structure: Structure, like: Tensor) -> bool:
         terms = injected.terms(prepared, site, q)
         if injected.where == "cross" and terms.maps:
             raise PositionError(_CROSS)
-        for change in TokenUnits(place, place, units, 1).terms(terms).maps:
-            change(q, q)
+        if "vectors" not in takes:
+            additive(terms, q[:, :, 1:], units)
+        elif "linear" not in takes:
+            for change in TokenUnits(place, place, units, 1).terms(terms).maps:
+                change(q, q)
     injected.mixes = any(_mixes(injected, prepared, site, like.new_ones(1, units, dims.width)) for site in sites)
     return True
 
@@ -540,7 +794,7 @@ def _mixes(injected: Injected, prepared: Any, site: Site, x: Tensor) -> bool:
     """Whether the vectors (1, u, d) of the first and the last unit change those of others."""
     if not injected.position.sites & {"inputs", "layer"}:
         return False
-    found, (first, last) = injected.change(x, prepared, site), (x.clone(), x.clone())
+    found, (first, last) = injected.change(x, prepared, site, 1), (x.clone(), x.clone())
     first[:, 0], last[:, -1] = 0, 0
-    ahead, behind = (injected.change(each, prepared, site) for each in (first, last))
+    ahead, behind = (injected.change(each, prepared, site, 1) for each in (first, last))
     return not torch.equal(found[:, 1:], ahead[:, 1:]) or not torch.equal(found[:, :-1], behind[:, :-1])

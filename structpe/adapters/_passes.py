@@ -1,4 +1,4 @@
-"""The state of forward passes through models of other libraries, and additive masks for PyTorch's attention.
+"""The state of forward passes through models of other libraries, and what a position model changes in such a model.
 
 The layers of another library pass no positions on to each other. The state of a pass is therefore kept outside of the
 model, separately for each thread and each task of an event loop.
@@ -6,8 +6,6 @@ model, separately for each thread and each task of an event loop.
 
 from __future__ import annotations
 
-import copy
-import math
 import threading
 from contextvars import ContextVar
 from typing import Any, Generic, TypeAlias, TypeVar
@@ -15,20 +13,13 @@ from typing import Any, Generic, TypeAlias, TypeVar
 import torch
 from torch import Tensor, nn
 
-from structpe.attention import additive
-from structpe.errors import PositionError, StructPEError
-from structpe.positions import PositionModel, Positions, Site
-from structpe.positions.batch import encode
-from structpe.structure import path
-from structpe.terms import Lookup, Terms
-
-__all__ = ["NAME", "Passes", "added", "check_additive", "enter", "size_of", "written", "written_for"]
+__all__ = ["HOOKS", "NAME", "Altered", "Frozen", "Passes", "Without", "computed_again", "undo"]
 
 
 NAME = "structpe"
 """Name of the submodule, and of the argument with its positions."""
 HOOKS = "_structpe_hooks"
-"""Attribute of a model with the hooks of its position models."""
+"""Attribute of a model with what its position models changed, in order: hooks, attributes, frozen parameters."""
 
 T = TypeVar("T")
 Running: TypeAlias = "dict[int, tuple[Any, ...]]"
@@ -60,7 +51,7 @@ class Passes(Generic[T]):
         others = {key: each for key, each in running.items() if key != id(self)}
         self._set({**others, id(self): mine[:-1]} if mine[1:] else others)
         if not torch.compiler.is_compiling():
-            self._all = [each for each in self._all if each is not mine[-1]]
+            self._all.pop(next(i for i, each in enumerate(self._all) if each is mine[-1]))
 
     def known(self) -> T | None:
         """The state of the innermost pass; None outside of passes.
@@ -72,7 +63,8 @@ class Passes(Generic[T]):
         if mine:
             found: T = mine[-1]
             return found
-        return self._all[0] if len(self._all) == 1 and _computes_gradients() else None
+        alone = bool(self._all) and all(each is self._all[0] for each in self._all)
+        return self._all[0] if alone and _computes_gradients() else None
 
     def _running(self) -> Running:
         of_task = None if torch.compiler.is_compiling() else _of_task.get()
@@ -85,94 +77,63 @@ class Passes(Generic[T]):
             _of_task.set(running or None)
 
 
-def enter(module: nn.Module, position: nn.Module, name: str = NAME) -> None:
-    """Make a position model a submodule of a model, in training mode if the model is."""
-    module.add_module(name, position.train(module.training))
+class Altered:
+    """An attribute of an object, changed until it is removed.
+
+    Args:
+        holder: the object.
+        name: of the attribute.
+        value: its value until then. A module's parameter of this name stays registered, and is not seen.
+    """
+
+    def __init__(self, holder: Any, name: str, value: Any) -> None:
+        self.holder, self.name = holder, name
+        self.before = {name: holder.__dict__[name]} if name in holder.__dict__ else {}
+        holder.__dict__[name] = value
+
+    def remove(self) -> None:
+        """Undo the change."""
+        self.holder.__dict__.pop(self.name, None)
+        self.holder.__dict__.update(self.before)
 
 
-def leave(module: nn.Module) -> None:
-    """Remove the hooks and the submodule of position models."""
-    for hook in module.__dict__.pop(HOOKS, []):
-        hook.remove()
-    module._modules.pop(NAME, None)
+class Frozen:
+    """A parameter that is not trained until this is removed."""
+
+    def __init__(self, parameter: nn.Parameter) -> None:
+        self.parameter, self.before = parameter, parameter.requires_grad
+        parameter.requires_grad_(False)
+
+    def remove(self) -> None:
+        """Let it be trained again, if it was."""
+        self.parameter.requires_grad_(self.before)
+
+
+class Without:
+    """A hook of an embedding of positions, whose vectors are 0."""
+
+    def __call__(self, module: Any, given: Any, out: Tensor) -> Tensor:
+        return torch.zeros_like(out)
+
+
+def undo(model: nn.Module) -> None:
+    """Undo what position models changed in a model, the last first, and remove them."""
+    for each in reversed(model.__dict__.pop(HOOKS, [])):
+        each.remove()
+    model._modules.pop(NAME, None)
+
+
+def computed_again() -> bool:
+    """Whether a layer may be computed twice, for gradients (checkpointing), or is computed for the second time.
+
+    Both times must save as many tensors, so that a layer must not use what another one has computed.
+    """
+    if torch.compiler.is_compiling():
+        return False
+    # Checkpointing holds back what is saved by such hooks; of the older kind, without gradients at first.
+    hooks: Any = torch._C._autograd._top_saved_tensors_default_hooks(True)
+    return hooks is not None or not torch.is_grad_enabled() or _computes_gradients()
 
 
 def _computes_gradients() -> bool:
     return not torch.compiler.is_compiling() and torch._C._current_graph_task_id() != -1
-
-
-def written(
-    layers: list[Terms], like: Tensor, heads: int, positions: Positions, present: Tensor | None, causal: bool = False
-) -> list[Tensor]:
-    """The mask (b, h, n, n) of each layer, with the dtype and on the device of ``like``."""
-    there = positions.present if present is None else present
-    b, n = size_of(positions) if there is None else (there.shape[0], there.shape[1])
-    return written_for(layers, like.new_empty(b, heads, n, 0), there, causal)
-
-
-def written_for(layers: list[Terms], like: Tensor, present: Tensor | None, causal: bool = False) -> list[Tensor]:
-    """The mask of each layer for (b, h, n, .) queries; the same one where layers have the same terms."""
-    extra = Terms(causal=causal)
-    if present is not None:
-        extra += Terms(mask=(present.to(like.device)[:, None, None],))
-    made: list[tuple[list[int], Tensor]] = []
-    for terms in layers:
-        of = [id(x) for name in ("bias", "factors", "mask", "pairs") for x in getattr(terms, name)]
-        known = [mask for other, mask in made if other == of]
-        made.append((of, known[0] if known else additive(terms + extra, like, like.shape[2])))
-    return [mask for _, mask in made]
-
-
-def check_additive(position: PositionModel) -> None:
-    """Check that a position model only adds to scores, by its terms for a text of two words.
-
-    If its encodings need more than a text has, it is first checked in a pass.
-
-    Raises:
-        UnsupportedTerm: it has terms that do not add to scores.
-    """
-    asked, like = copy.deepcopy(position).eval(), next(iter(position.parameters()), torch.zeros(()))
-    with torch.random.fork_rng([like.device] if like.is_cuda else []), torch.no_grad():
-        try:
-            given = encode([path(["a", "b"])], asked.encodings).to(like.device, like.dtype)
-            prepared = asked.prepare(given)
-            terms = [asked.terms(prepared, Site(layer)) for layer in range(asked.dims.layers)]
-        except StructPEError:
-            return
-        written(terms, like, asked.dims.heads, given, torch.ones(1, 2, dtype=torch.bool))
-
-
-def size_of(positions: Positions) -> tuple[int, int]:
-    """The number of structures, or 1 if all have the same positions, and of their units.
-
-    Raises:
-        PositionError: there are only listed pairs, from which the numbers are unknown.
-    """
-    for value in positions.values():
-        if isinstance(value, Tensor):
-            return value.shape[0], value.shape[1]
-        if isinstance(value, Lookup):
-            return max(len(value.rows), value.index.shape[0]), value.index.shape[1]
-    raise PositionError("positions of listed pairs do not say how many units there are; give present")
-
-
-def added(named: dict[str, Any], mask: Tensor, name: str, padding: str) -> dict[str, Any]:
-    """Arguments of PyTorch's attention with a single additive mask (b h, n, n): the sum of the given ones and this.
-
-    A given mask is boolean, True for forbidden pairs, or additive. A query that attends to nothing has a row of zeros.
-    """
-    named = dict(named)
-    for key in (name, padding):
-        given: Tensor | None = named.pop(key, None)
-        if given is None:
-            continue
-        values = given
-        if given.dtype == torch.bool:
-            values = torch.zeros_like(given, dtype=mask.dtype).masked_fill(given, -math.inf)
-        if key == padding:
-            values = values[:, None, None]
-        elif given.ndim == 3:
-            values = values.view(mask.shape)
-        mask = mask + values.to(mask.dtype)
-    nowhere = (mask == -math.inf).all(-1, keepdim=True)
-    return {**named, name: torch.where(nowhere, 0.0, mask).flatten(0, 1)}

@@ -240,6 +240,7 @@ class TokenPositions:
         root: (b,) unit of the root, which all tokens of a decoder have in cross-attention without ``targets``.
         targets: (b, t) unit of each token of the decoder, for cross-attention; None for the root.
         repeats: largest number of tokens of one unit, such as the pieces of a word; None to count them.
+        present: (b, n) which tokens are no padding, if the model is not told otherwise.
     """
 
     positions: Positions
@@ -248,6 +249,7 @@ class TokenPositions:
     root: Integer[Tensor, " b"]
     targets: Integer[Tensor, "b t"] | None = None
     repeats: int | None = None
+    present: Tensor | None = None
 
     def __post_init__(self) -> None:
         for name in ("units", "targets"):
@@ -306,7 +308,8 @@ class TokenPositions:
             return self
         targets = None if self.targets is None else self.targets.to(where, non_blocking=non_blocking)
         units, root = (x.to(where, non_blocking=non_blocking) for x in (self.units, self.root))
-        return TokenPositions(self.positions.to(where), self.size, units, root, targets, self.repeats)
+        present = None if self.present is None else self.present.to(where, non_blocking=non_blocking)
+        return TokenPositions(self.positions.to(where), self.size, units, root, targets, self.repeats, present)
 
 
 def _most(units: Tensor) -> int:

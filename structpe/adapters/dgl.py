@@ -4,7 +4,8 @@
 
     transform = AddEncoding("random-walk", "undirected-distance")
     graph = transform(graph)                                # ndata["pe_random_walk"], and a type of edges for pairs
-    masks = additive_masks(position, positions(dgl.batch(graphs), position.encodings))      # of each layer
+    handle = structpe.inject(model, position)               # in its BiasedMHA or GraphormerLayer modules
+    model(x, structpe=dgl.batch(graphs))
 
 DGL can store values of pairs only at edges. They are stored at edges of a separate type, which :func:`dgl.batch` joins;
 ``graph["_E"]`` is the graph without them.
@@ -19,14 +20,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from structpe.adapters._attentions import AttentionHost, Biased, OfLayer
 from structpe.adapters._graph_tensors import Transform, attribute, encoded, listed, restored, values
+from structpe.adapters._injection import Injected, Layers, Seat
 from structpe.encodings.base import Asked, Encoded, Encoding, as_encodings
 from structpe.errors import EncodingError
 from structpe.formats import as_structure, import_dgl
 from structpe.positions import Positions
 from structpe.positions.batch import join
 
-__all__ = ["AddEncoding", "positions"]
+__all__ = ["AddEncoding", "DglHost", "positions"]
 
 
 class AddEncoding(Transform):
@@ -84,6 +87,38 @@ def positions(batch: Any, encodings: Sequence[Asked]) -> Positions:
             index = torch.stack([queries, keys])
         whole[encoding] = restored(encoding, data[name], index, sizes)
     return join(whole)
+
+
+class DglHost(AttentionHost):
+    """A model with modules ``BiasedMHA``, as in ``GraphormerLayer``, or such a module."""
+
+    forward = Biased
+
+    def __init__(self, model: Any) -> None:
+        super().__init__(model)
+        of_layers = {id(each.attn): each for each in model.modules() if type(each).__name__ == "GraphormerLayer"}
+        found = [each for each in model.modules() if type(each).__name__ == "BiasedMHA"]
+        self.found: Layers = [(of_layers.get(id(each), each), each) for each in found]
+        if any(layer is attention for layer, attention in self.found):
+            self.takes = self.takes - {"inputs", "layer"}
+
+    def layers(self, where: Any) -> Layers:
+        """The layers, each with its attention, in the order of ``model.modules()``."""
+        return self.found
+
+    def size(self, attention: Any) -> tuple[int, int]:
+        """Width and heads."""
+        return int(attention.feat_size), int(attention.num_heads)
+
+    def given(self, structpe: Any, injected: Injected) -> Any:
+        """A batch with the encodings of :class:`AddEncoding` as positions; else as it is."""
+        own = type(structpe).__module__.startswith("dgl")
+        return positions(structpe, injected.position.encodings) if own else structpe
+
+    def hook(self, seat: Seat, layer: Any, attention: Any) -> OfLayer | None:
+        """The hook of a ``GraphormerLayer``."""
+        acts = seat.injected.position.sites & {"inputs", "layer"}
+        return OfLayer(self, seat) if acts and layer is not attention else None
 
 
 def _added(graph: Any, found: dict[Encoding, Encoded]) -> Any:

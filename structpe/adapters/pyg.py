@@ -4,18 +4,15 @@
 
     transform = AddEncoding("random-walk", Distance(max_distance=8))        # pe_random_walk (n, k), pe_distance (n n,)
     batch = next(iter(DataLoader(transform.many(graphs, store="encoded", jobs=4), batch_size=32)))
-    handle = inject(model, position)                                 # in its GPSConv or TransformerConv layers
-    with handle.reading(batch):
-        out = model(batch.x, batch.edge_index, batch.batch)
+    handle = structpe.inject(model, position)                        # in its GPSConv or TransformerConv layers
+    out = model(batch.x, batch.edge_index, batch.batch, structpe=batch)
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +20,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import dropout
 
+from structpe.adapters._attentions import AttentionHost
 from structpe.adapters._graph_tensors import (
     EdgeHashes,
     Origin,
@@ -37,15 +35,16 @@ from structpe.adapters._graph_tensors import (
     restored,
     values,
 )
-from structpe.adapters._passes import HOOKS, NAME, Passes, added, check_additive, enter, leave, size_of, written
+from structpe.adapters._injection import Begin, Host, Injected, Layers, Seat, running
+from structpe.adapters._passes import Altered, Passes
+from structpe.attention import additive
 from structpe.encodings.base import Asked, as_encodings
 from structpe.errors import EncodingError, PositionError, needing
 from structpe.formats import as_structure
-from structpe.positions import Dims, PositionModel, Positions, Site
+from structpe.positions import Positions
 from structpe.positions.batch import join
-from structpe.positions.build import Config, as_model
 
-__all__ = ["AddEncoding", "GraphHandle", "Message", "eject", "inject", "of_edges", "positions"]
+__all__ = ["AddEncoding", "Message", "PygHost", "of_edges", "positions"]
 
 
 class Message:
@@ -147,7 +146,7 @@ class AddEncoding(Transform):
 
     def many(self, graphs: Sequence[Any], store: str | Path | None = None, jobs: int = 1) -> list[Any]:
         copies = [copy(data) for data in graphs]  # as the transforms of PyG do
-        structures, edges = [as_structure(data) for data in copies], [EdgeHashes.of(data) for data in copies]
+        structures, edges = [as_structure(data) for data in copies], list(map(EdgeHashes, copies))
         for encoding, each in encoded(structures, self.encodings, store, jobs).items():
             name = attribute(encoding)
             for data, found, ends in zip(copies, each, edges, strict=True):
@@ -203,187 +202,86 @@ def positions(batch: Any, encodings: Sequence[Asked], any_edges: bool = False) -
     return join(whole)
 
 
-def inject(model: nn.Module, position: PositionModel | Config) -> GraphHandle:
-    """Add a position model to the attention of a model of PyG, as its submodule ``structpe``.
+class PygHost(AttentionHost):
+    """A model with ``GPSConv`` layers or, without these, with ``TransformerConv`` layers, or a layer.
 
-    It acts in all ``GPSConv`` layers or, if there are none, on the scores of edges in all ``TransformerConv`` layers.
-    With a bias of zero the results are the same to the last bit, except in a ``GPSConv`` if the bias has a gradient,
-    for which PyTorch uses another kernel. ``reading`` of the handle binds a pass to its graphs.
-
-    Args:
-        model: a model with such layers, or a layer; ``GPSConv`` with ``attn_type="multihead"``.
-        position: a position model built for their width (of all heads together), heads and number, in the order of
-            ``model.modules()``; or plain data for :func:`structpe.build`.
-
-    Raises:
-        PositionError: the model has no such layer, or already a position model; sizes differ, or the position model
-            acts on something else than scores.
-        UnsupportedTerm: the position model has terms that do not add to scores.
-        MissingExtra: ``torch_geometric`` is not installed.
-    """
-    sites = _sites(model)
-    needed = {_sizes(each) for each in sites}
-    position = as_model(position, Dims(*min(needed), len(sites)))
-    if needed != {(position.dims.width, position.dims.heads)} or position.dims.layers != len(sites):
-        raise PositionError(
-            f"position model {position.name!r} was built for {position.dims}; the {len(sites)} layers have "
-            f"(width, heads) {', '.join(map(str, sorted(needed)))}"
-        )
-    if position.sites - {"terms"} or position.own_attention:
-        raise PositionError(
-            f"position model {position.name!r} acts on something else than the scores of attention; add encodings of "
-            f"nodes to the features x, see AddEncoding"
-        )
-    if NAME in model._modules:
-        raise PositionError("there is a position model already; give both as one, first + second, or eject it")
-    check_additive(position)
-    enter(model, position)
-    handle = GraphHandle(position)
-    hooks: list[Any] = []
-    for number, site in enumerate(sites):
-        if isinstance(site, nn.MultiheadAttention):
-            hooks.append(site.register_forward_pre_hook(_OfAll(handle, number), with_kwargs=True))
-        else:
-            of_edges = _OfEdges(handle, number, site)
-            hooks.append(site.register_forward_pre_hook(of_edges, with_kwargs=True))
-            hooks.append(site.register_forward_hook(of_edges.end, always_call=True))
-    model.__dict__[HOOKS] = hooks
-    return handle
-
-
-def eject(model: nn.Module) -> None:
-    """Remove the position model from a model."""
-    leave(model)
-    for module in model.modules():
-        if isinstance(module.__dict__.get("message"), Message):
-            del module.__dict__["message"]
-
-
-class GraphHandle:
-    """A position model in the layers of a model.
-
-    Args:
-        position: the position model.
+    With a bias of zero ``TransformerConv`` computes the same to the last bit.
     """
 
-    def __init__(self, position: PositionModel) -> None:
-        self.position = position
-        self._passes: Passes[_Pass] = Passes()
+    takes = frozenset({"vectors", "sources", "attention", "linear"})
+    hint = ". Encodings of nodes can be features x, see structpe.adapters.pyg.AddEncoding"
 
-    @contextmanager
-    def reading(self, batch: Any) -> Iterator[None]:
-        """A context for passes over a batch of PyG, over :class:`Positions`, or, with None, without positions."""
-        found = batch
-        if batch is not None and not isinstance(batch, Positions):
-            found = positions(batch, self.position.encodings)
-        self._passes.begin(_Pass([], torch.empty(0)) if found is None else _Pass.of(self.position, found))
-        try:
-            yield
-        finally:
-            self._passes.end()
-
-    def current(self) -> _Pass | None:
-        """The state of the current pass; None without positions.
-
-        Raises:
-            PositionError: the pass is not bound to graphs.
-        """
-        current = self._passes.known()
-        if current is None:
-            raise PositionError(
-                "this model has a position model, and the pass is bound to no graphs; write with "
-                "handle.reading(batch): around it, or reading(None) for a pass without"
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__(model)
+        with needing("torch_geometric", "pyg"):
+            from torch_geometric.nn import GPSConv, TransformerConv
+        gps = [each for each in model.modules() if isinstance(each, GPSConv)]
+        if any(not isinstance(each.attn, nn.MultiheadAttention) for each in gps):
+            raise PositionError("GPSConv computes attention otherwise; a position model needs attn_type='multihead'")
+        self.found: list[Any] = [each.attn for each in gps]
+        if not gps:
+            self.found, self.takes = (
+                [each for each in model.modules() if isinstance(each, TransformerConv)],
+                frozenset(),
             )
-        return current if current.masks else None
 
+    def layers(self, where: Any) -> Layers:
+        """The attention of each layer, in the order of ``model.modules()``: all that is known of the layer."""
+        return [(each, each) for each in self.found]
 
-@dataclass(frozen=True)
-class _Pass:
-    """The state of a pass.
+    def size(self, attention: Any) -> tuple[int, int]:
+        """Width, of all heads together, and heads."""
+        if isinstance(attention, nn.MultiheadAttention):
+            return super().size(attention)
+        return attention.heads * attention.out_channels, attention.heads
 
-    Attributes:
-        masks: (b, h, n, n) the mask of each layer; empty for a pass without positions.
-        sizes: (b,) sizes of the graphs.
-    """
+    def given(self, structpe: Any, injected: Injected) -> Any:
+        """A batch with the encodings of :class:`AddEncoding` as positions; else as it is."""
+        own = type(structpe).__module__.startswith("torch_geometric")
+        return positions(structpe, injected.position.encodings) if own else structpe
 
-    masks: list[Tensor]
-    sizes: Tensor
-
-    @classmethod
-    def of(cls, position: PositionModel, given: Positions) -> _Pass:
-        """The state for given positions."""
-        like = next((each.detach() for each in position.parameters()), torch.zeros(()))
-        prepared = position.prepare(given.to(like.device, like.dtype))
-        terms = [position.terms(prepared, Site(i, position.training)) for i in range(position.dims.layers)]
-        masks = written(terms, like, position.dims.heads, given, None)
-        sizes = torch.full(size_of(given)[:1], size_of(given)[1]) if given.present is None else given.present.sum(1)
-        return cls(masks, sizes)
-
-
-class _OfAll:
-    """A hook that adds the mask of a layer to the attention of a ``GPSConv``.
-
-    Args:
-        handle: the handle of the position model.
-        number: number of the layer.
-    """
-
-    def __init__(self, handle: GraphHandle, number: int) -> None:
-        self.handle, self.number = handle, number
-
-    def __call__(self, _: Any, given: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-        current = self.handle.current()
-        if current is None:
-            return given, named
-        return given, added(named, current.masks[self.number], "attn_mask", "key_padding_mask")
+    def enter(self, injected: Injected, found: Layers) -> list[Any]:
+        """Let layers ask an injected model; return what was changed."""
+        if self.takes:
+            return super().enter(injected, found)
+        begin = Begin(self, injected)
+        made: list[Any] = [self.model.register_forward_pre_hook(begin, with_kwargs=True)]
+        made.append(self.model.register_forward_hook(begin.end, always_call=True))
+        for number, (conv, _) in enumerate(found):
+            of_edges = _OfEdges(self, Seat(injected, number), conv)
+            made.append(Altered(conv, "message", of_edges.message))
+            made.append(conv.register_forward_pre_hook(of_edges, with_kwargs=True))
+            made.append(conv.register_forward_hook(of_edges.end, always_call=True))
+        return made
 
 
 class _OfEdges:
     """A hook that gives the message of a ``TransformerConv`` the bias of its edges.
 
     Args:
-        handle: the handle of the position model.
-        number: number of the layer.
+        host: the model.
+        seat: the place of the position model.
         conv: the layer.
     """
 
-    def __init__(self, handle: GraphHandle, number: int, conv: Any) -> None:
-        self.handle, self.number = handle, number
-        conv.message = Message(conv)
+    def __init__(self, host: Host, seat: Seat, conv: Any) -> None:
+        self.host, self.seat, self.message = host, seat, Message(conv)
 
     def __call__(self, conv: Any, given: tuple[Any, ...], named: dict[str, Any]) -> None:
-        current = self.handle.current()
-        if current is None:
-            conv.message.biases.begin(None)
+        passing, seat = running(self.host, self.seat.injected), self.seat
+        if passing.without(seat.injected):
+            self.message.biases.begin(None)
             return
+        x = given[0] if given else named["x"]
         edges = given[1] if len(given) > 1 else named["edge_index"]
-        to_target = conv.flow == "source_to_target"
-        conv.message.biases.begin(of_edges(current.masks[self.number], current.sizes, edges, to_target))
+        x = x[0] if isinstance(x, tuple) else x
+        read = passing.graphs(seat.injected, x)
+        heads = seat.injected.position.dims
+        q = x.new_empty(len(read.units), heads.heads, read.units.shape[1], heads.head)
+        mask = additive(seat.terms(passing, q, q.shape[2], bool(conv.training)), q, q.shape[2])
+        sizes = read.units.new_full((len(q),), q.shape[2]) if read.present is None else read.present.sum(1)
+        self.message.biases.begin(of_edges(mask, sizes, edges, conv.flow == "source_to_target"))
 
-    def end(self, conv: Any, *_: Any) -> None:
+    def end(self, *_: Any) -> None:
         """Forget the bias, after each call."""
-        conv.message.biases.end()
-
-
-def _sites(model: nn.Module) -> list[Any]:
-    """The attention of each layer: an ``nn.MultiheadAttention``, or a ``TransformerConv``.
-
-    Raises:
-        PositionError: there is no suitable layer.
-    """
-    with needing("torch_geometric", "pyg"):
-        from torch_geometric.nn import GPSConv, TransformerConv
-    layers = [each for each in model.modules() if isinstance(each, GPSConv)]
-    if any(not isinstance(each.attn, nn.MultiheadAttention) for each in layers):
-        raise PositionError("GPSConv computes attention otherwise; a position model needs attn_type='multihead'")
-    found = [each.attn for each in layers] or [each for each in model.modules() if isinstance(each, TransformerConv)]
-    if not found:
-        raise PositionError(f"{type(model).__name__} has no GPSConv and no TransformerConv layer; it needs one or more")
-    return found
-
-
-def _sizes(site: Any) -> tuple[int, int]:
-    """Width and heads."""
-    if isinstance(site, nn.MultiheadAttention):
-        return site.embed_dim, site.num_heads
-    return site.heads * site.out_channels, site.heads
+        self.message.biases.end()

@@ -6,7 +6,7 @@
     scaled_dot_product_attention(q, k, v, attn_mask=masks[0])
     nn.MultiheadAttention(64, 4, batch_first=True)(x, x, x, attn_mask=masks[0].flatten(0, 1))
 
-    inject(encoder, position)                                        # an nn.TransformerEncoder, or one layer
+    structpe.inject(encoder, "spr", start="own")                     # an nn.TransformerEncoder, or one layer
     encoder(x, structpe=positions, src_key_padding_mask=~present)
 
     flex_attention(q, k, v, **flex(q, k, terms))                     # tables are read pair by pair
@@ -15,22 +15,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from structpe.adapters._passes import HOOKS, NAME, Passes, added, check_additive, enter, leave, written, written_for
+from structpe.adapters._attentions import AttentionHost, OfLayer
+from structpe.adapters._injection import Injected, Layers, Seat
+from structpe.adapters._passes import Altered
+from structpe.attention import additive
 from structpe.attention.flex import block_mask, kernel_options, modifications
 from structpe.errors import PositionError, UnsupportedTerm
-from structpe.positions import Dims, PositionModel, Positions, Site
-from structpe.positions.build import Config, as_model, check_model
-from structpe.terms import Terms
+from structpe.positions import PositionModel, Positions, Site
+from structpe.positions.build import check_model
+from structpe.terms import Lookup, Terms
 
-__all__ = ["additive_masks", "eject", "flex", "inject"]
+__all__ = ["PytorchHost", "additive_masks", "flex"]
 
 
 def additive_masks(
@@ -63,62 +64,7 @@ def additive_masks(
     prepared = position.prepare(positions)
     layers = [position.terms(prepared, Site(layer, training)) for layer in range(position.dims.layers)]
     like = next((each.detach() for each in (*position.parameters(), *position.buffers())), torch.zeros(()))
-    return written(layers, like, position.dims.heads, positions, present, causal)
-
-
-def inject(module: nn.Module, position: PositionModel | Config) -> PositionModel:
-    """Add a position model to PyTorch's ``nn.TransformerEncoder``, a layer of it, or ``nn.MultiheadAttention``.
-
-    The position model becomes the submodule ``structpe``. Calls take the positions as ``structpe=``, or None for a call
-    without positions. Masks and padding of a call still apply. PyTorch's fast path for inference is disabled, as its
-    results with such masks are NaN or otherwise wrong.
-
-    Args:
-        module: the module, with ``batch_first`` or not.
-        position: a position model built for the width, the heads and the number of layers of the module; or plain data
-            for :func:`structpe.build`. Its ``inputs`` act on the input of the encoder or layer.
-
-    Raises:
-        PositionError: the module is of another class, has a position model, or other sizes; or the position model has
-            its own attention, or changes the inputs of the projections.
-        UnsupportedTerm: the position model has terms that do not add to scores.
-    """
-    layers = _layers(module)
-    attending = [layer if isinstance(layer, nn.MultiheadAttention) else layer.self_attn for layer in layers]
-    first: Any = attending[0]
-    needed = (first.embed_dim, first.num_heads, len(layers))
-    position = as_model(position, Dims(*needed))
-    if (position.dims.width, position.dims.heads, position.dims.layers) != needed:
-        raise PositionError(
-            f"position model {position.name!r} was built for {position.dims}; the {type(module).__name__} has width "
-            f"{needed[0]}, {needed[1]} heads and {needed[2]} layers"
-        )
-    if position.own_attention or "sources" in position.sites:
-        raise PositionError(f"position model {position.name!r} replaces attention or its inputs; choose another")
-    if isinstance(module, nn.MultiheadAttention) and position.sites - {"terms"}:
-        raise PositionError(f"position model {position.name!r} acts on the input of a layer, not of an attention")
-    if NAME in module._modules:
-        raise PositionError("there is a position model already; give both as one, first + second, or eject it")
-    check_additive(position)
-    enter(module, position)
-    whole = _Whole(position, bool(first.batch_first), [layer is module for layer in layers] == [True])
-    hooks = [module.register_forward_pre_hook(whole, with_kwargs=True)]
-    hooks.append(module.register_forward_hook(whole.end, always_call=True))
-    if not whole.alone:
-        for number, layer in enumerate(layers):
-            hooks.append(layer.register_forward_pre_hook(_Part(whole, number), with_kwargs=True))
-    for attention in attending:
-        # Any hook, even without effect, disables PyTorch's fast path.
-        hooks.append(attention.register_forward_pre_hook(_nothing))
-    if isinstance(module, nn.TransformerEncoder):
-        module.use_nested_tensor = False  # in nested tensors, layers see no padding
-    module.__dict__[HOOKS] = hooks
-    return position
-
-
-def eject(module: nn.Module) -> None:
-    """Remove the position model from a module."""
-    leave(module)
+    return _written(layers, like, position.dims.heads, positions, present, causal)
 
 
 def flex(q: Float[Tensor, "b h n d"], k: Float[Tensor, "b h m d"], terms: Terms) -> dict[str, Any]:
@@ -145,129 +91,63 @@ def flex(q: Float[Tensor, "b h n d"], k: Float[Tensor, "b h m d"], terms: Terms)
     return {"score_mod": score_mod, "block_mask": blocks, "scale": scale, "kernel_options": options}
 
 
-@dataclass(frozen=True)
-class _Known:
-    """The state of a pass.
+class PytorchHost(AttentionHost):
+    """An ``nn.TransformerEncoder``, a layer of it, or an ``nn.MultiheadAttention``."""
 
-    Attributes:
-        masks: the mask of each layer; None for a pass without positions.
-        prepared: the result of the position model's ``prepare``.
-    """
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__(model)
+        if isinstance(model, nn.MultiheadAttention):
+            self.takes = self.takes - {"inputs", "layer"}
 
-    masks: list[Tensor] | None = None
-    prepared: Any = None
+    def layers(self, where: Any) -> Layers:
+        """The layers, each with its attention."""
+        if isinstance(self.model, nn.TransformerEncoder):
+            found: list[Any] = list(self.model.layers)
+        else:
+            found = [self.model]
+        return [(each, each if isinstance(each, nn.MultiheadAttention) else each.self_attn) for each in found]
 
+    def enter(self, injected: Injected, found: Layers) -> list[Any]:
+        """Let layers ask an injected model. Their hooks also disable PyTorch's fast path for inference."""
+        made = super().enter(injected, found)
+        if isinstance(self.model, nn.TransformerEncoder):
+            # In nested tensors, layers see no padding.
+            made.append(Altered(self.model, "use_nested_tensor", False))
+        return made
 
-class _Whole:
-    """A hook of an encoder, a layer or an attention that makes the masks of all layers, once per call.
-
-    Args:
-        position: the position model.
-        batch_first: whether the batch is the first axis.
-        alone: whether the module is a single layer.
-    """
-
-    def __init__(self, position: PositionModel, batch_first: bool, alone: bool) -> None:
-        self.position, self.batch_first, self.alone = position, batch_first, alone
-        self.passes: Passes[_Known] = Passes()
-
-    def __call__(self, module: Any, given: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-        if NAME not in named:
-            raise PositionError(
-                f"this {type(module).__name__} has a position model; call it with structpe=structpe.encode(structures, "
-                f"position.encodings), or structpe=None for a call without"
-            )
-        named = dict(named)
-        positions = named.pop(NAME)
-        if positions is None:
-            self.passes.begin(_Known())
-            return given, named
-        if not isinstance(positions, Positions):
-            raise PositionError(f"structpe takes the Positions of structpe.encode; given is {type(positions).__name__}")
-        x: Tensor = given[0] if given else named["query" if "query" in named else "src"]
-        if x.ndim != 3:
-            raise PositionError(f"positions are of a batch; the input has {x.ndim} axes and needs 3")
-        if x.is_nested:
-            raise PositionError("the input is a nested tensor; pad it, torch.nested.to_padded_tensor(x, 0.0)")
-        positions = positions.to(x.device, x.dtype)
-        prepared = self.position.prepare(positions)
-        layers = [self.position.terms(prepared, Site(i, module.training)) for i in range(self.position.dims.layers)]
-        b, n = x.shape[:2] if self.batch_first else (x.shape[1], x.shape[0])
-        masks = written_for(layers, x.new_empty(b, self.position.dims.heads, n, 0), positions.present)
-        self.passes.begin(_Known(masks, prepared))
-        if isinstance(module, nn.MultiheadAttention):
-            named = {**dict(zip(_ATTENTION[3:], given[3:], strict=False)), **named, "is_causal": False}
-            return given[:3], added(named, masks[0], "attn_mask", "key_padding_mask")
-        given, named = self.changed(given, named, lambda rows: self.position.inputs(rows, prepared))
-        return self.part(0, given, named) if self.alone else (given, named)
-
-    def end(self, *_: Any) -> None:
-        """End the pass, after each call."""
-        self.passes.end()
-
-    def part(self, number: int, given: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-        """The arguments of a layer.
-
-        Raises:
-            PositionError: the layer is called outside of the encoder.
-        """
-        if (known := self.passes.known()) is None:
-            raise PositionError(
-                "a layer of this encoder is called by itself, where it knows no positions. Call the encoder; and if "
-                "its layers are computed again for gradients (checkpointing), wrap them before inject"
-            )
-        if known.masks is None:
-            return given, named
-        site, prepared = Site(number, self.position.training), known.prepared
-        given, named = self.changed(given, named, lambda rows: self.position.layer(rows, prepared, site))
-        names = ("src", "src_mask", "src_key_padding_mask")
-        named = {**dict(zip(names, given, strict=False)), **named}
-        x = named.pop("src")
-        return (x,), added({**named, "is_causal": False}, known.masks[number], *names[1:])
-
-    def changed(
-        self, given: tuple[Any, ...], named: dict[str, Any], change: Callable[[Tensor], Tensor]
-    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The arguments with a changed input."""
-        x: Tensor = given[0] if given else named["src"]
-        x = change(x) if self.batch_first else change(x.transpose(0, 1)).transpose(0, 1)
-        return ((x, *given[1:]), named) if given else (given, {**named, "src": x})
+    def hook(self, seat: Seat, layer: Any, attention: Any) -> OfLayer | None:
+        """The hook of a layer."""
+        if layer is attention:
+            return None
+        return OfLayer(self, seat, ("src", "src_mask", "src_key_padding_mask"), bool(attention.batch_first))
 
 
-_ATTENTION = ("query", "key", "value", "key_padding_mask", "need_weights", "attn_mask")
-"""The arguments of ``nn.MultiheadAttention``, in order."""
+def _written(
+    layers: list[Terms], like: Tensor, heads: int, positions: Positions, present: Tensor | None, causal: bool
+) -> list[Tensor]:
+    """The mask (b, h, n, n) of each layer, with the dtype and on the device of ``like``; layers may share one."""
+    there = positions.present if present is None else present
+    b, n = _size_of(positions) if there is None else (there.shape[0], there.shape[1])
+    like, extra = like.new_empty(b, heads, n, 0), Terms(causal=causal)
+    if there is not None:
+        extra += Terms(mask=(there.to(like.device)[:, None, None],))
+    made: list[tuple[list[int], Tensor]] = []
+    for terms in layers:
+        of = [id(x) for name in ("bias", "factors", "mask", "pairs") for x in getattr(terms, name)]
+        known = [mask for other, mask in made if other == of]
+        made.append((of, known[0] if known else additive(terms + extra, like, n)))
+    return [mask for _, mask in made]
 
 
-class _Part:
-    """A hook of a layer of an encoder.
-
-    Args:
-        whole: the hook of the encoder.
-        number: of the layer.
-    """
-
-    def __init__(self, whole: _Whole, number: int) -> None:
-        self.whole, self.number = whole, number
-
-    def __call__(self, _: Any, given: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-        return self.whole.part(self.number, given, named)
-
-
-def _nothing(*_: Any) -> None:
-    return None
-
-
-def _layers(module: Any) -> list[Any]:
-    """The layers of a module.
+def _size_of(positions: Positions) -> tuple[int, int]:
+    """The number of structures, or 1 if all have the same positions, and of their units.
 
     Raises:
-        PositionError: the module is of another class.
+        PositionError: there are only listed pairs, from which the numbers are unknown.
     """
-    if isinstance(module, nn.TransformerEncoder):
-        return list(module.layers)
-    if isinstance(module, nn.TransformerEncoderLayer | nn.MultiheadAttention):
-        return [module]
-    raise PositionError(
-        f"a {type(module).__name__} is not known; known are nn.TransformerEncoder, nn.TransformerEncoderLayer and "
-        f"nn.MultiheadAttention. additive_masks makes the masks for any other attention"
-    )
+    for value in positions.values():
+        if isinstance(value, Tensor):
+            return value.shape[0], value.shape[1]
+        if isinstance(value, Lookup):
+            return max(len(value.rows), value.index.shape[0]), value.index.shape[1]
+    raise PositionError("positions of listed pairs do not say how many units there are; give present")

@@ -3,7 +3,7 @@
 ::
 
     vit = timm.create_model("vit_tiny_patch16_224", pretrained=True, dynamic_img_size=True)
-    inject(vit, {"name": "swin", "window": (14, 14)})       # its parameters are part of the model
+    structpe.inject(vit, {"name": "swin", "window": (14, 14)})      # its parameters are part of the model
     vit(images)                                             # the same result before training; images of any size
 
 Class and register tokens have no place in the grid, and their pairs do not change. timm is not imported: any model of
@@ -15,7 +15,7 @@ from __future__ import annotations
 import inspect
 import math
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,107 +24,97 @@ from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 from torch.overrides import TorchFunctionMode
 
-from structpe.adapters._injection import Injected, Start, check_trial
-from structpe.adapters._passes import HOOKS, NAME, Passes, enter, leave
+from structpe.adapters._injection import Host, Injected, Layers, Where
+from structpe.adapters._passes import Altered, Frozen, Passes
 from structpe.adapters._tokens import NONE, TokenPositions, TokenUnits
 from structpe.attention import attend
 from structpe.errors import PositionError
-from structpe.positions import Dims, PositionModel, Site, build
-from structpe.positions.build import Config
+from structpe.positions import Dims, Site
+from structpe.structure import Structure
 from structpe.terms import Terms
 from structpe.transforms import grid
 
-__all__ = ["dims", "eject", "inject"]
+__all__ = ["TimmHost"]
 
 
-def inject(
-    model: Any, position: PositionModel | Config, layers: Sequence[int] | None = None, start: Start = "zero"
-) -> Injected:
-    """Add a position model to the attention of a Vision Transformer, as its submodule ``structpe``.
+class TimmHost(Host):
+    """A Vision Transformer of timm's form, whose images say themselves which grid their patches are.
 
-    It reads the grid of patches of the images; a new size is encoded when it is first seen. It may have biases and
-    vectors of pairs, rotations and masks, and may change the inputs of layers, but must not have its own attention. The
-    model's own rotations are applied first.
-
-    Args:
-        model: a model with ``patch_embed``, ``num_prefix_tokens`` and ``blocks``, each with an ``attn`` that calls
-            ``scaled_dot_product_attention``.
-        position: a position model built for :func:`dims`, or its plain data.
-        layers: numbers of the blocks; None for all.
-        start: with ``zero`` the model computes the same before training; with ``own`` the position model is used as it
-            is.
-
-    Raises:
-        PositionError: the model has another form, or already a position model; the position model has other sizes, its
-            own attention, or with ``zero`` terms that change the model from the beginning.
+    It has ``patch_embed``, ``num_prefix_tokens``, ``embed_dim`` and ``blocks``, each with an ``attn`` that calls
+    ``scaled_dot_product_attention``. A new size of images is encoded when it is first seen.
     """
-    if NAME in model._modules:
-        raise PositionError("there is a position model already; give both as one, first + second, or eject it")
-    needed, chosen = dims(model, layers), _numbers(model, layers)
-    made = position if isinstance(position, PositionModel) else build(position, needed)
-    if made.dims != needed:
+
+    takes = frozenset({"vectors", "inputs", "layer"})
+
+    def layers(self, where: Where) -> Layers:
+        """The blocks, each with its attention."""
+        model = self.model
+        found: list[Any] = [(each, getattr(each, "attn", None)) for each in getattr(model, "blocks", None) or ()]
+        whole = all(isinstance(getattr(model, name, None), kind) for name, kind in _PARTS.items())
+        if not found or not whole or any(not _attends(each) for _, each in found):
+            raise PositionError(
+                f"{type(model).__name__} is not a Vision Transformer of timm's form: patch_embed, num_prefix_tokens, "
+                f"and blocks whose attn takes attn_mask and has num_heads"
+            )
+        return found
+
+    def dims(self, found: Layers) -> Dims:
+        """The sizes of a position model for these blocks."""
+        attention: Any = found[0][1]
+        return Dims(int(self.model.embed_dim), int(attention.num_heads), len(found))
+
+    def samples(self, paths: bool) -> list[Structure]:
+        """A grid of patches."""
+        if paths:
+            raise PositionError(
+                f"patches of {type(self.model).__name__} are nodes of a grid, and no path; leave out structures='path'"
+            )
+        return [grid((2, 2))]
+
+    def given(self, structpe: Any, injected: Injected) -> Any:
+        """Nothing: positions are those of the images."""
         raise PositionError(
-            f"position model {made.name!r} was built for {made.dims}, and the {type(model).__name__} needs {needed}"
+            f"{type(self.model).__name__} reads the grid of its images; call it with images, and give no positions"
         )
-    if made.own_attention or "sources" in made.sites:
-        raise PositionError(f"position model {made.name!r} replaces attention or its inputs; choose another")
-    injected = Injected(made, "encoder", chosen, start)
-    injected.to(next(model.parameters()).device)
-    check_trial(injected, [grid((2, 2))])
-    enter(model, injected)
-    model.__dict__[HOOKS] = _enter(model, _Images(model, injected), chosen)
-    return injected
+
+    def replaced(self, where: Where, found: Layers, every: bool) -> list[Any] | None:
+        """Take learned positions out, or the rotation (``rope``) of the blocks."""
+        learned = self.model._parameters.get("pos_embed")
+        rotates = [each for _, each in found if "rope" in inspect.signature(type(each).forward).parameters]
+        if learned is None:
+            return [] if rotates and getattr(self.model, "rope", None) is not None else None
+        if not every:
+            raise PositionError(
+                f"the learned positions of {type(self.model).__name__} enter before all layers, and instead=True "
+                f"would take them from layers without the position model; leave out layers"
+            )
+        hidden = Altered(self.model, "pos_embed", torch.zeros_like(learned))
+        return [hidden, self.model.register_forward_pre_hook(_without_learned), Frozen(learned)]
+
+    def enter(self, injected: Injected, found: Layers) -> list[Any]:
+        """Let blocks ask an injected model; return what was changed."""
+        model, images = self.model, _Images(self.model, injected)
+        hooks: list[Any] = [model.patch_embed.register_forward_hook(images.begin)]
+        hooks.append(model.register_forward_hook(images.end, always_call=True))
+        for layer, (block, attention) in enumerate(found):
+            before = _Before(images, layer)
+            hooks.append(Altered(attention, "forward", _Attention(images, layer, attention)))
+            hooks.append(block.register_forward_pre_hook(before))
+            hooks.append(block.register_forward_hook(before.end, always_call=True))
+        return hooks
 
 
-def eject(model: Any) -> None:
-    """Remove the position model from a model."""
-    leave(model)
-    for block in model.blocks:
-        block.attn.__dict__.pop("forward", None)
-
-
-def dims(model: Any, layers: Sequence[int] | None = None) -> Dims:
-    """The sizes for which a position model must be built.
-
-    Raises:
-        PositionError: the model has another form, or not these layers.
-    """
-    blocks = getattr(model, "blocks", None)
-    found: list[Any] = [getattr(block, "attn", None) for block in blocks or ()]
-    whole = all(isinstance(getattr(model, name, None), kind) for name, kind in _PARTS.items())
-    if not found or not whole or any(not _attends(each) for each in found):
-        raise PositionError(
-            f"{type(model).__name__} is not a Vision Transformer of timm's form: patch_embed, num_prefix_tokens, and "
-            f"blocks whose attn takes attn_mask and has num_heads"
-        )
-    return Dims(int(model.embed_dim), int(found[0].num_heads), len(_numbers(model, layers)))
+def _without_learned(model: Any, _: Any) -> None:
+    """A hook that hides the parameter ``pos_embed`` behind zeros, which may be on another device by now."""
+    model.__dict__["pos_embed"] = torch.zeros_like(model._parameters["pos_embed"])
 
 
 _PARTS = {"patch_embed": nn.Module, "num_prefix_tokens": int, "embed_dim": int}
 
 
 def _attends(attention: Any) -> bool:
-    named = "attn_mask" in inspect.signature(attention.forward).parameters if attention is not None else False
+    named = "attn_mask" in inspect.signature(type(attention).forward).parameters if attention is not None else False
     return named and isinstance(getattr(attention, "num_heads", None), int)
-
-
-def _numbers(model: Any, layers: Sequence[int] | None) -> list[int]:
-    count = len(model.blocks)
-    chosen = list(range(count)) if layers is None else list(layers)
-    if not chosen or any(not 0 <= each < count for each in chosen) or len(set(chosen)) < len(chosen):
-        raise PositionError(f"layers are {chosen}; the model has blocks 0 to {count - 1}, each named once at most")
-    return chosen
-
-
-def _enter(model: Any, images: _Images, chosen: Sequence[int]) -> list[Any]:
-    hooks = [model.patch_embed.register_forward_hook(images.begin)]
-    hooks.append(model.register_forward_hook(images.end, always_call=True))
-    for layer, number in enumerate(chosen):
-        block, before = model.blocks[number], _Before(images, layer)
-        block.attn.forward = _Attention(images, layer, block.attn)
-        hooks.append(block.register_forward_pre_hook(before))
-        hooks.append(block.register_forward_hook(before.end, always_call=True))
-    return hooks
 
 
 @dataclass
@@ -230,7 +220,7 @@ class _Images:
     def change(self, x: Tensor, layer: int) -> Tensor:
         """The tokens as a layer sees them."""
         _, prepared = self.ask(x, x.shape[1])
-        changed = self.injected.change(x[:, self.prefix :], prepared, Site(layer, self.injected.training))
+        changed = self.injected.change(x[:, self.prefix :], prepared, Site(layer, self.injected.training), 1)
         return torch.cat([x[:, : self.prefix], changed.to(x.dtype)], dim=1)
 
 
@@ -279,6 +269,8 @@ class _Attention:
 
     def __call__(self, *given: Any, **named: Any) -> Any:
         asked: list[Tensor] = []
+        if self.images.injected.instead:
+            given, named = self._unturned(given, named)
         with _Attending(self._asking(asked)):
             out = type(self.attention).forward(self.attention, *given, **named)
         if len(asked) != 1:
@@ -287,6 +279,13 @@ class _Attention:
                 f"position model enters at one call; set fused_attn = True"
             )
         return out
+
+    def _unturned(self, given: tuple[Any, ...], named: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments without a rotation."""
+        names = list(inspect.signature(type(self.attention).forward).parameters)[1:]
+        if "rope" not in names:
+            return given, named
+        return (), {**dict(zip(names, given, strict=False)), **named, "rope": None}
 
     def _asking(self, asked: list[Tensor]) -> Callable[[Tensor], Terms]:
         """A function of queries that returns their terms, and notes the queries in a list.

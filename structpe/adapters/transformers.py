@@ -3,13 +3,13 @@
 ::
 
     model = T5ForConditionalGeneration.from_pretrained(folder)
-    injected = inject(model, {"name": "graformer", "encoding": "distance"})    # its parameters are part of the model
-    batch = injected.collator(tokenizer)([{"structure": graph, "target": "A text."}])
+    handle = inject(model, {"name": "graformer", "encoding": "distance"})    # its parameters are part of the model
+    batch = handle.collator(tokenizer)([{"structure": graph, "target": "A text."}])
     model(**batch).loss.backward()                                             # the same result before training
     model.save_pretrained("out"); model = load(T5ForConditionalGeneration, "out")
 
 :func:`structpe.attend` replaces the attention of the model. If the model rotates queries and keys itself (Llama, Qwen2,
-ModernBERT), the position model gets them before the rotation, and its results are rotated.
+ModernBERT), the position model gets them before the rotation, and its results are rotated; with ``instead`` nothing is.
 """
 
 from __future__ import annotations
@@ -17,37 +17,37 @@ from __future__ import annotations
 import json
 import logging
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from structpe.adapters._hf_models import FAMILIES, Where, attentions, sizes, take_t5, usual
+from structpe.adapters._hf_models import FAMILIES, places_of, sizes, take_t5
 from structpe.adapters._hooks import ROTATION, BeginPass, ChangeInput, Generate, PassRotation, check_known, first_place
-from structpe.adapters._injection import Injected, Pass, Seat, Start, Structures, check_trial, check_width
-from structpe.adapters._passes import HOOKS, NAME, Passes, enter, leave
+from structpe.adapters._injection import Host, Injected, Layers, Seat, Where
+from structpe.adapters._passes import NAME, Altered, Frozen, Without
 from structpe.adapters._tokens import Collator, TokenPositions
+from structpe.adapters.hosts import inject, injections
+from structpe.adapters.rotary import rotary_from
 from structpe.attention import attend, weights
 from structpe.encodings.base import Encoding
 from structpe.errors import PositionError, StoreError, listed, needing, undamaged
-from structpe.positions import Dims, PositionModel, build, describe
-from structpe.positions.build import Config
+from structpe.positions import Dims, PositionModel, describe
 from structpe.terms import Terms
 
 __all__ = [
     "FAMILIES",
     "Collator",
-    "Handle",
+    "HuggingFaceHost",
     "TokenPositions",
     "asked",
-    "dims",
-    "eject",
-    "inject",
     "load",
+    "quietly",
     "register",
     "restore",
+    "rotary_from",
     "take_t5",
 ]
 
@@ -83,25 +83,81 @@ def _files(place: Path) -> list[Path]:
     raise StoreError(f"there is no {WHOLE}; give the folder that save_pretrained wrote").at(str(place))
 
 
-TRAINED = ("lora_", "adapter", "prompt_encoder", "modules_to_save", f"{NAME}.")
-"""Parts of the names of parameters that ``freeze`` does not freeze: those of position models and adapters."""
+class HuggingFaceHost(Host):
+    """A model of one of the ``FAMILIES``. Its attention implementation becomes ``structpe``."""
 
+    takes = frozenset({"vectors", "inputs", "layer"})
 
-class Handle:
-    """A position model in a model of Hugging Face, from :func:`inject`.
+    def __init__(self, model: Any) -> None:
+        super().__init__(model)
+        register()
+        self.families = places_of(model)
+        self.places = tuple(self.families)
 
-    Attributes:
-        model: the model of Hugging Face.
-        injected: the position model and its place; a submodule of the model.
-    """
+    def layers(self, where: Where) -> Layers:
+        """All layers of a place, each with its attention."""
+        place = self.families[where]
+        try:
+            found = self.model.base_model.get_submodule(place.layers)
+        except AttributeError:
+            raise PositionError(
+                f"{type(self.model).__name__} has no {where}; choose where= among those it has"
+            ) from None
+        return [(each, each.get_submodule(place.attention)) for each in found]
 
-    def __init__(self, model: Any, injected: Injected) -> None:
-        self.model, self.injected = model, injected
+    def dims(self, found: Layers) -> Dims:
+        """The sizes of a position model for these layers."""
+        return sizes(found[0][1], len(found))
 
-    @property
-    def position(self) -> PositionModel:
-        """The position model."""
-        return self.injected.position
+    def width(self) -> int | None:
+        """The width of the hidden vectors."""
+        return int(self.model.config.hidden_size)
+
+    def enter(self, injected: Injected, found: Layers) -> list[Any]:
+        """Mark the attentions and hook the layers; return what was changed."""
+        model, made = self.model, list[Any]()
+        if not injections(model).keys() - {injected.where}:
+            made += self._begin()
+        described = {"position": _described(injected.position), "layers": list(injected.layers)}
+        described |= {each: getattr(injected, each) for each in ("start", "structures", "instead")}
+        made.append(
+            Altered(model.config, NAME, {**(getattr(model.config, NAME, None) or {}), injected.where: described})
+        )
+        for number, (layer, attending) in enumerate(found):
+            seat = Seat(injected, number)
+            made.append(Altered(attending, "_structpe", seat))  # not a module, and not registered as one
+            made.append(attending.register_forward_pre_hook(PassRotation(injected.instead), with_kwargs=True))
+            if injected.position.sites & {"inputs", "layer"}:
+                made.append(layer.register_forward_pre_hook(ChangeInput(seat, attending), with_kwargs=True))
+        return made
+
+    def _begin(self) -> list[Any]:
+        """Let passes of the model, and of its encoder alone, begin with the argument ``structpe``."""
+        model, asked = self.model, [self.model]
+        made: list[Any] = [_Attention(model)]
+        if model.config.is_encoder_decoder and (encoder := model.get_encoder()) is not None:
+            asked.append(encoder)
+        for module in asked:
+            made.append(module.register_forward_pre_hook(BeginPass(model, module, self.passes), with_kwargs=True))
+        if callable(getattr(type(model), "generate", None)):
+            made.append(Altered(model, "generate", Generate(model, self.passes)))
+        return made
+
+    def replaced(self, where: Where, found: Layers, every: bool) -> list[Any] | None:
+        """Take learned positions out; rotations and T5's bias are left out by each layer. What is unused is frozen."""
+        own = self.families[where].own
+        if not own:
+            return None
+        module = self.model.base_model.get_submodule(own)
+        made: list[Any] = []
+        if isinstance(module, nn.Embedding) and not own.endswith("relative_attention_bias"):
+            if not every:
+                raise PositionError(
+                    f"the learned positions of {type(self.model).__name__} enter before all layers, and instead=True "
+                    f"would take them from layers without the position model; leave out layers"
+                )
+            made.append(module.register_forward_hook(Without()))
+        return made + [Frozen(each) for each in module.parameters()]
 
     def collator(self, tokenizer: Any, **options: Any) -> Collator:
         """A collator for all position models of the model; options as in :class:`Collator`."""
@@ -111,85 +167,22 @@ class Handle:
         return Collator(tokenizer, asked(self.model), bool(config.is_encoder_decoder), **{"places": places, **options})
 
 
-def inject(
-    model: Any,
-    position: PositionModel | Config,
-    where: Where | None = None,
-    layers: Sequence[int] | None = None,
-    start: Start = "zero",
-    structures: Structures = "given",
-    instead: bool = False,
-    freeze: bool = False,
-) -> Handle:
-    """Add a position model to the attention of a model of Hugging Face.
+class _Attention:
+    """The attention implementation of a model, ``structpe`` until this is removed."""
 
-    Args:
-        model: a model of one of the ``FAMILIES``. Its attention implementation becomes ``structpe``.
-        position: a position model built for :func:`dims`, or plain data for :func:`structpe.build`.
-        where: self-attention of the ``encoder`` or the ``decoder``, or ``cross``, the decoder's attention to the
-            encoder, in which each token of the decoder has the position of the root; by default the first of these
-            that the model has.
-        layers: numbers of the layers; all by default.
-        start: with ``zero`` the model computes the same before training, and all parameters of the position model have
-            gradients; with ``own`` the position model is used as it is, such as with a table of T5.
-        structures: with ``given`` a batch has :class:`TokenPositions` as ``structpe``; with ``path`` each text is the
-            path of its tokens, for position models of sequences, and a decoder can generate at any place.
-        instead: whether to replace T5's own bias.
-        freeze: whether to train only position models and adapters such as LoRA.
+    def __init__(self, model: Any) -> None:
+        self.model, self.before = model, model.config._attn_implementation
+        model.set_attn_implementation(NAME)
 
-    Raises:
-        PositionError: the model is of an unknown family, or already has a position model; the sizes differ; or the
-            position model has terms that another model cannot have, or that cannot start at zero.
-        MissingExtra: ``transformers`` is not installed.
-    """
-    register()
-    where = usual(model) if where is None else where
-    found = attentions(model, where, layers)
-    made = position if isinstance(position, PositionModel) else build(position, sizes(found[0][1], len(found)))
-    numbers = [int(each) for each in (range(len(found)) if layers is None else layers)]
-    _check(made, sizes(found[0][1], len(found)), where)
-    if where in _injections(model):
-        raise PositionError(f"the {where} has a position model already; give both as one, first + second, or eject it")
-    like = next(model.parameters())
-    injected = Injected(made, where, numbers, start, structures, instead).to(like.device, like.dtype)
-    check_width(made, int(model.config.hidden_size))
-    check_trial(injected)
-    _enter(model, injected, found)
-    described = {"position": _described(made), "layers": numbers, "start": start}
-    described |= {"structures": structures, "instead": instead}
-    model.config.structpe = {**(getattr(model.config, NAME, None) or {}), where: described}
-    if instead:
-        _without_own_bias(model, where)
-    if freeze:
-        for name, parameter in model.named_parameters():
-            parameter.requires_grad_(parameter.requires_grad and any(part in name for part in TRAINED))
-    return Handle(model, injected)
+    def remove(self) -> None:
+        """Set the implementation of before."""
+        self.model.set_attn_implementation("sdpa" if self.before in (None, NAME) else self.before)
 
 
 def asked(model: Any) -> tuple[Encoding, ...]:
     """The distinct encodings of all position models that read the structures of a batch."""
-    parts = [each for each in _injections(model).values() if each.structures == "given"]
+    parts = [each for each in injections(model).values() if each.structures == "given"]
     return tuple(dict.fromkeys(encoding for each in parts for encoding in each.position.encodings))
-
-
-def dims(model: Any, where: Where | None = None, layers: Sequence[int] | None = None) -> Dims:
-    """The sizes of a position model for these layers.
-
-    Raises:
-        PositionError: as in :func:`inject`.
-    """
-    found = attentions(model, usual(model) if where is None else where, layers)
-    return sizes(found[0][1], len(found))
-
-
-def eject(model: Any, attention: str = "sdpa") -> None:
-    """Remove all position models from a model, and set its attention implementation."""
-    leave(model)
-    for module in model.modules():
-        module.__dict__.pop("_structpe", None)
-    model.__dict__.pop("generate", None)
-    model.config.structpe = None
-    model.set_attn_implementation(attention)
 
 
 def load(
@@ -238,7 +231,7 @@ def restore(model: Any, positions: Mapping[str, PositionModel] | None = None, fr
     Raises:
         StoreError: a position model has no name and is not given.
     """
-    described = dict(getattr(model.config, NAME, None) or {})
+    described = dict(model.config.__dict__.pop(NAME, None) or {})
     for where, each in described.items():
         own = (positions or {}).get(where) or each["position"]
         if own is None:
@@ -247,7 +240,8 @@ def restore(model: Any, positions: Mapping[str, PositionModel] | None = None, fr
                 f"positions={{{where!r}: it}}"
             ).at(str(model.config._name_or_path))
         # The saved parameters, which replace the new ones, also say what started at zero.
-        inject(model, own, where, **{key: value for key, value in each.items() if key != "position"}, freeze=freeze)
+        options = {key: value for key, value in each.items() if key != "position"}
+        inject(model, own, where=where, **options, freeze=freeze)
     return bool(described)
 
 
@@ -324,49 +318,6 @@ def _own(module: Any, query: Tensor, keys: int, mask: Tensor | None, others: Map
     return terms
 
 
-def _check(position: PositionModel, needed: Dims, where: Where) -> None:
-    """Check that a position model fits a place of a model."""
-    if position.dims != needed:
-        raise PositionError(
-            f"position model {position.name!r} was built for {position.dims}, and the {where} needs {needed}; build it "
-            f"for structpe.adapters.transformers.dims(model, {where!r}, layers)"
-        )
-    if position.own_attention or "sources" in position.sites:
-        what = "has its own attention" if position.own_attention else "changes what queries and keys are projected from"
-        raise PositionError(f"position model {position.name!r} {what}, which another model cannot do; choose another")
-    if where == "cross" and position.sites - {"terms"}:
-        raise PositionError(f"position model {position.name!r} acts on the input, and cross-attention has none")
-
-
-def _injections(model: Any) -> Mapping[str, Injected]:
-    found: Any = model._modules.get(NAME)
-    return {} if found is None else dict(found.items())
-
-
-def _enter(model: Any, injected: Injected, found: Sequence[tuple[nn.Module, nn.Module]]) -> None:
-    """Register the position model, mark the attentions and hook the layers."""
-    first = not _injections(model)
-    if first:
-        enter(model, nn.ModuleDict())
-    enter(model.structpe, injected, injected.where)
-    model.set_attn_implementation(NAME)
-    hooks = model.__dict__.setdefault(HOOKS, [])
-    for number, (layer, attending) in enumerate(found):
-        seat = Seat(injected, number)
-        attending._structpe = seat  # type: ignore[assignment]  # not a module, and not registered as one
-        hooks.append(attending.register_forward_pre_hook(PassRotation(), with_kwargs=True))
-        if injected.position.sites & {"inputs", "layer"}:
-            hooks.append(layer.register_forward_pre_hook(ChangeInput(seat, attending), with_kwargs=True))
-    if first:
-        asked, writing = [model], Passes[Pass]()
-        if model.config.is_encoder_decoder and (encoder := model.get_encoder()) is not None:
-            asked.append(encoder)
-        for module in asked:
-            hooks.append(module.register_forward_pre_hook(BeginPass(model, module, writing), with_kwargs=True))
-        if callable(getattr(type(model), "generate", None)):
-            model.generate = Generate(model, writing)
-
-
 def _described(position: PositionModel) -> Any:
     """Plain data of a position model; None without a name, when it must be given to :func:`load`."""
     try:
@@ -380,19 +331,6 @@ def _plain(given: Any) -> Any:
     if isinstance(given, Mapping):
         return {key: _plain(value) for key, value in given.items()}
     return [_plain(each) for each in given] if isinstance(given, list | tuple) else given
-
-
-def _without_own_bias(model: Any, where: Where) -> None:
-    """Freeze T5's own table, which is no longer used and would have no gradient."""
-    tables = [
-        each.relative_attention_bias
-        for _, each in attentions(model, where, None)
-        if isinstance(getattr(each, "relative_attention_bias", None), nn.Module)
-    ]
-    if not tables:
-        raise PositionError(f"the {where} has no bias to replace; leave out instead=True")
-    for table in tables:
-        table.requires_grad_(False)
 
 
 def quietly(cls: Any, folder: Any, options: Mapping[str, Any]) -> Any:

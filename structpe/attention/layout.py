@@ -44,19 +44,21 @@ class Layout:
             ends: index after the last structure of each bucket; the last one is g. None for one bucket.
             masked: whether a bucket without padding has a mask, too; all layouts then have one form.
         """
-        every, bounds = np.asarray(sizes), [0, *(ends or [len(sizes)])]
-        each = [every[first:end] for first, end in pairwise(bounds)]
-        shapes = tuple((len(bucket), int(bucket.max())) for bucket in each)
-        whole = [bool((bucket == n).all()) for bucket, (_, n) in zip(each, shapes, strict=True)]
+        bounds = [0, *(ends or [len(sizes)])]
+        each = [sizes[first:end] for first, end in pairwise(bounds)]
+        shapes = tuple((len(bucket), int(max(bucket))) for bucket in each)
+        whole = [min(bucket) == n for bucket, (_, n) in zip(each, shapes, strict=True)]
+        every = np.asarray(sizes)
         present = tuple(
-            None if full and not masked else torch.from_numpy(np.arange(n) < bucket[:, None])
-            for full, bucket, (_, n) in zip(whole, each, shapes, strict=True)
+            None if full and not masked else torch.from_numpy(np.arange(n) < every[first:end, None])
+            for full, (first, end), (_, n) in zip(whole, pairwise(bounds), shapes, strict=True)
         )
         if all(whole) and not masked:
             return cls(shapes, present)
         widths = np.repeat([n for _, n in shapes], np.diff(bounds))  # of the padded row of each structure
         places = np.zeros(int(widths.sum()), dtype=np.int64)
-        where = np.arange(int(every.sum())) + np.repeat(np.cumsum(widths - every) - (widths - every), every)
+        padding = widths - every
+        where = np.arange(int(every.sum())) + np.repeat(np.cumsum(padding) - padding, every)
         places[where] = np.arange(len(where))
         return cls(shapes, present, torch.from_numpy(places), torch.from_numpy(where))
 

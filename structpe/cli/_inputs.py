@@ -259,7 +259,7 @@ class SkipReport:
 def add_encodings(parser: ArgumentParser, required: bool = False) -> None:
     """Declare ``--encoding``."""
     parser.add_argument("--encoding", metavar="NAME", dest="encodings", action="append", required=required, default=[],
-                        help="may be given several times; 'structpe positions --encodings' lists them")  # fmt: skip
+                        help="may be given several times; 'structpe encodings' lists them")  # fmt: skip
 
 
 def encodings_of(given: Namespace) -> list[Encoding]:

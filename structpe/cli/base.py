@@ -5,12 +5,15 @@ Help must be fast: the module of a command imports little but the standard libra
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
 import sys
 from abc import ABC, abstractmethod
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -27,70 +30,120 @@ __all__ = [
     "check_counts",
     "check_picture",
     "path_of",
+    "print_left_out",
     "print_table",
+    "print_text",
     "refuse_idle",
+    "room",
     "seed_of",
     "with_imports",
 ]
 
 
-_NARROWEST = 18
-"""The smallest width of a folded column."""
+_READABLE, _NARROWEST, _LEAST = 40, 18, 4
+"""The width that a long column keeps before others are left out; its smallest one; the smallest one of any column."""
+
+
+def room() -> int | None:
+    """The width of the terminal; None if output goes to a pipe or a file."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def print_table(
-    header: Sequence[str], rows: Iterable[Sequence[str]], numeric: Sequence[str] = (), long: Sequence[str] = ()
-) -> None:
-    """Print a table; in a pipe no line is broken, on a terminal columns are folded to its width.
+    header: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    numeric: Sequence[str] = (),
+    long: Sequence[str] = (),
+    optional: Sequence[str] = (),
+) -> list[str]:
+    """Print a table; in a pipe each row is one line with all columns, on a terminal no line is wider than it.
 
     Args:
         header: the names of the columns.
         rows: cells of each row.
         numeric: names of the columns that are aligned to the right.
-        long: names of the columns that are folded if the terminal is too narrow.
+        long: names of the columns that are folded first if the terminal is too narrow.
+        optional: names of the columns that are left out before, the first of them first.
+
+    Returns:
+        The names of the columns that were left out.
     """
-    rows = [[printable(cell) for cell in row] for row in rows]
-    lines = _folded(header, rows, numeric, long) if sys.stdout.isatty() else _plain(header, rows, numeric)
-    print("\n".join(line.rstrip() for line in lines), file=unescaped(sys.stdout))
-
-
-def _plain(header: Sequence[str], rows: Sequence[Sequence[str]], numeric: Sequence[str]) -> Iterator[str]:
-    """The lines of a table whose columns are as wide as they need."""
     from rich.cells import cell_len
 
-    widths = [max(map(cell_len, cells)) for cells in zip(header, *rows, strict=True)]
-    for number, cells in enumerate((header, *rows)):
-        padded = []
-        for name, cell, width in zip(header, cells, widths, strict=True):
-            room = " " * (width - cell_len(cell))
-            padded.append(room + cell if name in numeric else cell + room)
-        yield "  ".join(padded)
-        if not number:
-            yield "─" * (sum(widths) + 2 * (len(widths) - 1))
+    columns = [[printable(cell) for cell in cells] for cells in zip(header, *rows, strict=True)]
+    widths = {column: max(map(cell_len, cells)) for column, cells in enumerate(columns)}
+    folding, given = [column for column in widths if header[column] in long], room()
+    left_out = list[str]()
+    if given is not None:
+        readable = widths | {column: min(widths[column], _READABLE) for column in folding}
+        for name in optional:
+            if name in header and _total(readable) > given:
+                left_out.append(name)
+                del readable[header.index(name)]
+        widths = {column: widths[column] for column in readable}
+        _narrow(widths, [column for column in folding if column in widths], _NARROWEST, given)
+        _narrow(widths, list(widths), _LEAST, given)
+    right = [header[column] in numeric for column in widths]
+    lines = [
+        _lines(row, list(widths.values()), right) for row in zip(*(columns[column] for column in widths), strict=True)
+    ]
+    if given is not None and os.environ.get("TERM") != "dumb":
+        lines[0] = [f"\x1b[1m{line}\x1b[0m" for line in lines[0]]
+    lines.insert(1, ["─" * _total(widths)])
+    print("\n".join(chain.from_iterable(lines)), file=unescaped(sys.stdout))
+    return left_out
 
 
-def _folded(
-    header: Sequence[str], rows: Sequence[Sequence[str]], numeric: Sequence[str], long: Sequence[str]
-) -> list[str]:
-    """The lines of a table on a terminal."""
-    from rich import box
-    from rich.console import Console, JustifyMethod
-    from rich.table import Table
+def print_text(text: str) -> None:
+    """Print a line of text, broken between words where a terminal is too narrow."""
+    print("\n".join(_folded(text, room() or len(text))))
 
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False, header_style="bold")
-    widths = []
-    for name, cells in zip(header, zip(*rows, strict=True), strict=True):
-        widths.append(_NARROWEST if name in long else max(map(len, (name, *cells))))
-        justify: JustifyMethod = "right" if name in numeric else "left"
-        table.add_column(name, justify=justify, overflow="fold", min_width=widths[-1])
-    for row in rows:
-        table.add_row(*row)
-    console = Console(markup=False, highlight=False, emoji=False)
-    # A terminal that is still too narrow breaks the lines itself; rich would cut cells.
-    console.width = max(console.width, sum(widths) + 2 * len(widths))
-    with console.capture() as captured:  # Python prints it: a broken pipe then raises the usual error
-        console.print(table)
-    return captured.get().rstrip("\n").split("\n")
+
+def print_left_out(names: Sequence[str]) -> None:
+    """Say which columns of a table a terminal was too narrow for."""
+    if names:
+        print_text(f"Not shown: {', '.join(names)}. A wider terminal, a pipe and --json have all columns.")
+
+
+def _total(widths: Mapping[int, int]) -> int:
+    """The width of a line of columns with two spaces between them."""
+    return sum(widths.values()) + 2 * (len(widths) - 1)
+
+
+def _narrow(widths: dict[int, int], columns: Sequence[int], least: int, given: int) -> None:
+    """Make the widest of some columns narrower, one place at a time, until a line is no wider than what is given."""
+    while columns and _total(widths) > given and widths[widest := max(columns, key=widths.__getitem__)] > least:
+        widths[widest] -= 1
+
+
+def _lines(row: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> list[str]:
+    """The lines of a row, each cell folded to the width of its column, and aligned to the right or left."""
+    from rich.cells import cell_len
+
+    lines = []
+    for parts in zip_longest(*map(_folded, row, widths), fillvalue=""):
+        spaces = [" " * (width - cell_len(part)) for part, width in zip(parts, widths, strict=True)]
+        placed = [space + part if r else part + space for part, space, r in zip(parts, spaces, right, strict=True)]
+        lines.append("  ".join(placed).rstrip())
+    return lines
+
+
+def _folded(cell: str, width: int) -> list[str]:
+    """The lines of a cell, broken at spaces, and within words that are wider than the column."""
+    from rich.cells import cell_len
+
+    if cell_len(cell) <= width:
+        return [cell]
+    lines = [""]
+    for word in cell.split(" "):
+        if cell_len(joined := f"{lines[-1]} {word}" if lines[-1] else word) <= width:
+            lines[-1] = joined
+            continue
+        lines += [""] * bool(lines[-1])
+        for letter in word:
+            lines += [""] * (cell_len(lines[-1] + letter) > width)
+            lines[-1] += letter
+    return lines
 
 
 class UsageError(StructPEError):

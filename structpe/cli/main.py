@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
+import shutil
 import sys
+import textwrap
 from argparse import (
     SUPPRESS,
     Action,
@@ -17,7 +20,7 @@ from argparse import (
     RawDescriptionHelpFormatter,
     _AppendAction,
 )
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import takewhile
 from typing import NoReturn
 
@@ -84,8 +87,8 @@ class _Parser(ArgumentParser):
         raise error.at(command) if command else error
 
 
-def parser() -> ArgumentParser:
-    """The parser of all commands."""
+def parser(names: Iterable[str] = COMMANDS) -> ArgumentParser:
+    """The parser of the commands of these names, whose modules it imports."""
     top = _Parser(
         prog="structpe",
         description="Structural position information for Transformers.",
@@ -96,12 +99,13 @@ def parser() -> ArgumentParser:
     top.add_argument("--print-completion", choices=SHELLS, help="print a completion script for this shell, and exit")
     _debug(top)
     commands = top.add_subparsers(dest="command", metavar="COMMAND", title="commands", required=True)
-    for name, command in COMMANDS.items():
+    for name in names:
+        command = COMMANDS[name]
         doc = inspect.getdoc(command) or ""
         own = commands.add_parser(
             name,
             help=doc.partition("\n")[0].rstrip("."),
-            description=doc,
+            description=_folded(doc),
             epilog="example:\n" + "\n".join(f"  {line}" for line in command.example.splitlines()),
             formatter_class=RawDescriptionHelpFormatter,
             allow_abbrev=False,
@@ -120,6 +124,16 @@ def parser() -> ArgumentParser:
     return top
 
 
+def _folded(doc: str) -> str:
+    """A docstring whose paragraphs fit the terminal; what is indented or a list stays as it is."""
+    width, paragraphs = shutil.get_terminal_size().columns - 2, doc.split("\n\n")
+    plain = [not re.search(r"^[ *-]", each, re.MULTILINE) for each in paragraphs]
+    return "\n\n".join(
+        textwrap.fill(" ".join(each.split()), width) if folds else each
+        for each, folds in zip(paragraphs, plain, strict=True)
+    )
+
+
 def _debug(parser: ArgumentParser) -> None:
     parser.add_argument("--debug", action="store_true", default=SUPPRESS, help="show the traceback of an error")
 
@@ -130,7 +144,8 @@ def _run(argv: list[str]) -> None:
         return
     if argv and not argv[0].startswith("-") and argv[0] not in COMMANDS:
         raise UsageError(unknown("command", argv[0], list(COMMANDS)))
-    given, rest = parser().parse_known_args(argv or ["--help"])
+    named = argv[:1] if argv and argv[0] in COMMANDS else COMMANDS
+    given, rest = parser(named).parse_known_args(argv or ["--help"])
     command: Command = COMMANDS[given.command]()
     if rest and not command.overrides:
         raise _unknown(rest[0], given.parser).at(command.name)

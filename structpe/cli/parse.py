@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, redirect_stdout
+from collections.abc import Iterable, Iterator
+from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,20 +13,14 @@ from typing import TYPE_CHECKING
 from structpe.cli.base import Command, UsageError, path_of, print_table, refuse_idle, seed_of
 from structpe.errors import ReadError, located
 from structpe.system.printing import printable
-from structpe.system.progress import progress_bar
 
 if TYPE_CHECKING:
-    from structpe.parsing import Options, Parsed, Progress
+    from structpe.parsing import Options, Parsed
 
 __all__ = ["ParseCommand"]
 
 WIDEST = 25
 """The largest number of words for relative positions in a table."""
-SCORES = {"LAS": "dep_las", "UAS": "dep_uas", "UPOS": "pos_acc", "XPOS": "tag_acc"}
-"""spaCy's names of the scores."""
-FEW = 0.95
-"""The fraction of scored words that should be found in their text, if the language is right."""
-FOREIGN = "only {:.1f} % of words are words of spaCy's tokenizer too; is --language right?"
 JOBS: dict[str, tuple[str, ...]] = {
     "parse": ("text", "file", "model", "tokenizer", "expand", "binary", "format", "out"),
     "--train": ("train", "dev", "out", "steps", "seed", "language"),
@@ -42,9 +36,9 @@ class ParseCommand(Command, name="parse"):
     word; and TPE, the index of the word among its siblings, then that of its head, and so on up to the root (branches).
     The table is shortened, tsv and json are complete; conllu has words only.
 
-    The parser is a pipeline of spaCy. --train trains one on trees in CoNLL-U; after an interruption, the same command
-    resumes. Tags are those of Universal Dependencies (upos) and of the treebank (xpos), each if the trees have them.
-    --evaluate scores a parser.
+    The parser is a pipeline of spaCy. --train trains one on trees in CoNLL-U, as 'structpe train' does with 'task:
+    parser' in its file; after an interruption, the same command resumes. Tags are those of Universal Dependencies
+    (upos) and of the treebank (xpos), each if the trees have them. --evaluate scores a parser.
     """
 
     example = (
@@ -180,42 +174,21 @@ def _write(out: Path, pieces: Iterable[str]) -> None:
 
 
 def _train(given: Namespace) -> None:
-    from structpe.parsing import Plan, train
+    from structpe.tasks.parser import ParserConfig, ParserData, ParserTraining, train_parser
 
     if given.out is None:
         raise UsageError("--train needs --out, the folder of the new parser").at("parse")
-    chosen = {name: getattr(given, name) for name in ("steps", "seed", "language") if getattr(given, name) is not None}
-    plan = Plan(tuple(given.train), tuple(given.dev or ()), **chosen)
-    try:
-        with _progress() as report:
-            train(plan, given.out, report)
-    except (KeyboardInterrupt, SystemExit):
-        print("structpe: the same command resumes the training", file=sys.stderr)
-        raise
-    print(printable(f"{given.out}: a parser for 'structpe parse --model {given.out}'"))
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[Progress], None]]:
-    """A line for each evaluation of the model, and a bar."""
-    with progress_bar("training") as bar:
-
-        def report(progress: Progress) -> None:
-            bar(progress.step, progress.steps)
-            if progress.scores is not None:
-                scores = {name: progress.scores.get(key) for name, key in SCORES.items()}
-                said = ", ".join(f"{name} {100 * score:.1f}" for name, score in scores.items() if score is not None)
-                print(f"step {progress.step} of {progress.steps}: {said}", file=sys.stderr, flush=True)
-                if progress.step == 0 and (found := progress.scores.get("token_f") or 0) < FEW:
-                    print(f"structpe: {FOREIGN.format(100 * found)}", file=sys.stderr, flush=True)
-
-        yield report
+    chosen = {name: getattr(given, name) for name in ("steps", "seed") if getattr(given, name) is not None}
+    language = {} if given.language is None else {"language": given.language}
+    data = ParserData(given.train, given.dev)
+    train_parser(ParserConfig(data, training=ParserTraining(**chosen), out=str(given.out), **language))
 
 
 def _evaluate(given: Namespace) -> None:
     from structpe.formats.reading import choose
     from structpe.parsing import evaluate, load_parser
     from structpe.parsing.models import DEFAULT
+    from structpe.tasks.parser import SCORES
 
     for file in given.evaluate:
         choose(file, "conllu")  # before the model is loaded, which is slow

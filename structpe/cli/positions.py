@@ -1,14 +1,14 @@
-"""``structpe positions``: the position models as Table 1 of the survey, with filters; and the encodings."""
+"""``structpe positions``: the position models as Table 1 of the survey, with filters."""
 
 from __future__ import annotations
 
 import difflib
 import json
 from argparse import ArgumentParser, BooleanOptionalAction, Namespace
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from structpe.cli.base import Command, UsageError, print_table, refuse_idle
+from structpe.cli.base import Command, print_left_out, print_table, print_text, refuse_idle, room
 from structpe.errors import StructPEError
 
 if TYPE_CHECKING:
@@ -17,9 +17,14 @@ if TYPE_CHECKING:
 __all__ = ["PositionsCommand"]
 
 
-STRUCTURES = ("sequence", "grid", "tree", "graph")
+WIDE = 170
+"""The width of a terminal from which on the table has the survey's cells."""
+
+ALSO = {"text": "sequence", "image": "grid"}
+"""Other words for structures."""
+STRUCTURES = ("sequence", "text", "tree", "graph", "grid", "image")
 CHOICES = {
-    "structure": (STRUCTURES, "made for these structures"),
+    "structure": (STRUCTURES, "made for these structures; a text is a sequence, an image a grid"),
     "injection": (("APE", "MAM", "both", "none"), "information that enters here"),
     "reference": (("A", "R", "B"), "positions that are absolute, relative or both"),
 }
@@ -34,7 +39,12 @@ FLAGS = {
 
 def _add_filters(parser: ArgumentParser) -> None:
     """Declare a search word and a filter for each cell of Table 1."""
-    parser.add_argument("words", metavar="WORD", nargs="*", help="only rows that have each word in name, title or key")
+    parser.add_argument(
+        "words",
+        metavar="WORD",
+        nargs="*",
+        help="only rows with each word in name, title or BibTeX key, or whose name fits a pattern, such as '*rope*'",
+    )
     group = parser.add_argument_group("filters", "a row must pass all that are given; --no-... negates one")
     for name, (choices, about) in CHOICES.items():
         group.add_argument(
@@ -57,23 +67,21 @@ def _chosen(given: Namespace, rows: Sequence[ModelRow]) -> list[ModelRow]:
     kept = [row for row in rows if _passes(row, given) and _has_words(row, given.words)]
     if not kept and not given.json:
         raise StructPEError(_nothing(given, [row.name for row in rows]))
-    return sorted(kept, key=lambda row: (row.place, row.name))
+    return sorted(kept, key=lambda row: (*SORTS[given.sort](row), row.name))
 
 
-def _refuse_filters(given: Namespace) -> None:
-    """Check that no filter of position models is given.
-
-    Raises:
-        UsageError: a filter is given.
-    """
-    names = (*CHOICES, *FLAGS)
-    if filters := sorted(word for word in given.named if word.removeprefix("--").removeprefix("no-") in names):
-        raise UsageError(f"{filters[0]} is a filter of position models; leave it out with --encodings, or give a word")
+def _last(number: int | None) -> tuple[bool, int]:
+    """The place of a number in a list; rows that have none come last."""
+    return number is None, number or 0
 
 
-def _found(words: Sequence[str], *texts: str) -> bool:
-    """Whether each word is in one of the texts, ignoring case."""
-    return all(any(word.lower() in text.lower() for text in texts) for word in words)
+SORTS: dict[str, Callable[[ModelRow], tuple[Any, ...]]] = {
+    "structure": lambda row: (row.place,),
+    "name": lambda row: (),
+    "year": lambda row: _last(row.year),
+    "cost": lambda row: _last(row.parameters),
+}
+"""What rows are sorted by, before their names."""
 
 
 def _passes(row: ModelRow, given: Namespace) -> bool:
@@ -82,13 +90,17 @@ def _passes(row: ModelRow, given: Namespace) -> bool:
     if row.spec is not None:
         had |= {name: getattr(row.spec.cells, name) for name in ("reference", "injection", *CLAIMS)}
         had |= {"structure": row.spec.structure, "injection": had["injection"].replace("-", "none")}
-    several = all(not getattr(given, name) or had[name] in getattr(given, name) for name in CHOICES)
+    several = all(
+        not (any_of := getattr(given, n)) or had[n] in (ALSO.get(each, each) for each in any_of) for n in CHOICES
+    )
     return several and all(getattr(given, name) in (None, had[name]) for name in FLAGS)
 
 
 def _has_words(row: ModelRow, words: Sequence[str]) -> bool:
+    from structpe.cli.rows import found
+
     claims = [] if row.spec is None else [row.spec.cite, row.spec.structure]
-    return _found(words, row.name, row.about, *claims)
+    return found(words, row.name, row.about, *claims)
 
 
 def _nothing(given: Namespace, names: Sequence[str]) -> str:
@@ -101,21 +113,21 @@ def _nothing(given: Namespace, names: Sequence[str]) -> str:
 
 
 class PositionsCommand(Command, name="positions"):
-    """List position models as in Table 1 of the survey, or encodings.
+    """List position models, as in Table 1 of the survey.
 
-    Cells are claims about the models of structpe, and tests measure each of them. If the survey's Table 1 has another
-    cell, it is in brackets. Ref: reference point, A absolute, R relative, B both. Inj: added to the input (APE), to
-    attention (MAM), both, or neither (-). L: learnable. Rec: recurring at each layer. U: unbound. #Param: our formula
-    in d width, h heads, l layers, dh = d/h and the model's own sizes, then the number of parameters at the given sizes,
-    then the survey's formula in its letters and its value, with t = 512 units, n = 30,000 words, D_max = 8, K = 5, d_r
-    = 64, d1 = d/2 and t1 = 16.
+    Cells are claims about the models of structpe, and tests measure each of them. Ref: reference point, A absolute, R
+    relative, B both. Inj: added to the input (APE), to attention (MAM), both, or neither (-). L: learnable. Rec:
+    recurring at each layer. U: unbound. Then the year of the source, and the number of parameters at the given sizes.
+    A pipe, a wide terminal and --json also have the formula of this number, in d width, h heads, l layers, dh = d/h and
+    the model's own sizes; in brackets the cell of the survey's Table 1, if it differs; and the survey's formula in its
+    letters, with its value for t = 512 units, n = 30,000 words, D_max = 8, K = 5, d_r = 64, d1 = d/2 and t1 = 16.
     """
 
     example = (
-        "structpe positions --width 64 --heads 4 --layers 2\n"
+        "structpe positions '*rope*' --sort year\n"
         "structpe positions --structure tree --structure graph --injection APE --unbound\n"
-        "structpe positions rotary --decodes --json\n"
-        "structpe positions --encodings walk"
+        "structpe positions --structure text --decodes --sort cost --width 64 --heads 4 --layers 2\n"
+        "structpe positions rotary --json"
     )
 
     def arguments(self, parser: ArgumentParser) -> None:
@@ -123,16 +135,16 @@ class PositionsCommand(Command, name="positions"):
         parser.add_argument("--heads", metavar="H", type=int, default=8, help="heads, h (default 8)")
         parser.add_argument("--layers", metavar="L", type=int, default=6, help="layers, l (default 6)")
         parser.add_argument("--notes", action="store_true", help="say why cells differ from the survey's")
-        parser.add_argument("--encodings", action="store_true", help="list encodings instead")
+        parser.add_argument(
+            "--sort",
+            choices=list(SORTS),
+            default="structure",
+            help="rows by structure (default) and name, by name, by year, or by cost: fewest parameters first",
+        )
         parser.add_argument("--json", action="store_true", help="print everything as JSON")
         _add_filters(parser)
 
     def run(self, given: Namespace) -> None:
-        if given.encodings:
-            _refuse_filters(given)
-            refuse_idle(given, "on encodings", "--width", "--heads", "--layers", "--notes")
-            _show_encodings(given.words, given.json)
-            return
         if given.json:
             refuse_idle(given, "with --json, which has the notes", "--notes")
         from structpe.cli.rows import models
@@ -148,26 +160,23 @@ class PositionsCommand(Command, name="positions"):
 
 
 def _show_models(rows: list[ModelRow], count: str, notes: bool) -> None:
-    header = ["structure", "model", "Ref", "Inj", "L", "Rec", "U", "#Param", count, "survey's #Param"]
-    print_table(header, [row.cells() for row in rows], numeric=[count], long=["#Param", "survey's #Param"])
-    print("\nIn brackets: the cell of the survey's Table 1, if it differs.")
+    header = ["structure", "model", "Ref", "Inj", "L", "Rec", "U", "year", count, "#Param", "survey's #Param"]
+    cells, wide = [row.cells() for row in rows], room() is None or (room() or 0) >= WIDE
+    if not wide:
+        header, cells = header[:-1], [[cell.partition(" (")[0] for cell in each[:9]] + each[9:10] for each in cells]
+    left_out = print_table(header, cells, [count, "year"], ["#Param", "survey's #Param"], optional=ORDER)
+    print()
+    print_left_out([*left_out, *(["the survey's cells"] * (not wide))])
+    if wide:
+        print_text("In brackets: the cell of the survey's Table 1, if it differs.")
     for row in rows:
         if row.problem:
-            print(f"{row.name}: {row.problem}")
+            print_text(f"{row.name}: {row.problem}")
         elif row.spec is None:
-            print(f"{row.name}: its class has no Spec, so it has no row of Table 1")
+            print_text(f"{row.name}: its class has no Spec, so it has no row of Table 1")
         elif notes and row.spec.note:
-            print(f"{row.name}: {row.spec.note}")
+            print_text(f"{row.name}: {row.spec.note}")
 
 
-def _show_encodings(words: Sequence[str], as_json: bool) -> None:
-    from structpe.cli.rows import EncodingRow, encodings
-
-    rows = [row for row in encodings() if _found(words, row.encoding, row.about, row.formula)]
-    if not rows and not as_json:
-        raise StructPEError(f"no encoding has {' and '.join(map(repr, words))} in its name or text; leave out a word")
-    if as_json:
-        print(json.dumps([row._asdict() for row in rows], indent=2, ensure_ascii=False))
-    else:
-        short = [[row.encoding, row.per, ", ".join(row.options), row.about] for row in rows]
-        print_table(EncodingRow._fields[:4], short, long=EncodingRow._fields[2:4])
+ORDER = ("survey's #Param", "#Param", "Rec", "U", "L", "Ref", "structure", "year", "Inj")
+"""The columns that a narrow terminal does without, the first of them first."""

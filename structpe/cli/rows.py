@@ -1,20 +1,21 @@
 """The rows of the lists of position models and of encodings, which a file remembers: to make them takes seconds.
 
-The command ``structpe positions`` shows them.
+The commands ``structpe positions`` and ``structpe encodings`` show them.
 """
 
 from __future__ import annotations
 
+import fnmatch
 import hashlib
 import inspect
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, cast
 
 import structpe
 from structpe.errors import PositionError
@@ -22,9 +23,10 @@ from structpe.spec import Cells, Spec
 
 if TYPE_CHECKING:
     from structpe.encodings import Encoding
-    from structpe.positions import Dims
+    from structpe.positions import Dims, PositionModel
+    from structpe.structure import Structure
 
-__all__ = ["STRUCTURES", "EncodingRow", "ModelRow", "about", "encodings", "formula", "models"]
+__all__ = ["STRUCTURES", "EncodingRow", "ModelRow", "about", "encodings", "formula", "found", "models"]
 
 T = TypeVar("T")
 
@@ -35,6 +37,15 @@ _SURVEY = {"t": 512, "n": 30_000, "D_max": 8, "K": 5, "dr": 64, "t1": 16}
 
 ROLE = re.compile(r":\w+:`~?([^`]*)`")
 """A cross-reference of the docs, :class:`Name`; only the name is printed."""
+
+
+def found(words: Sequence[str], name: str, *texts: str) -> bool:
+    """Whether each word is in a name or a text, and each pattern, with ``*``, ``?`` or ``[``, fits the name."""
+    said = [text.lower() for text in (name, *texts)]
+    return all(
+        fnmatch.fnmatchcase(said[0], word) if set(word) & set("*?[") else any(word in text for text in said)
+        for word in map(str.lower, words)
+    )
 
 
 def models(width: int, heads: int, layers: int) -> list[ModelRow]:
@@ -112,6 +123,7 @@ class ModelRow:
         formula: the second paragraph of its docstring.
         options: its options with their defaults, as :func:`structpe.build` takes them; null without a default.
         survey: the value of the survey's formula at these sizes; None without a row in the survey.
+        year: of its source.
     """
 
     name: str
@@ -124,27 +136,29 @@ class ModelRow:
     formula: str = ""
     options: dict[str, Any] = field(default_factory=dict)
     survey: float | None = None
+    year: int | None = None
 
     @classmethod
     def measured(cls, name: str, dims: Dims) -> ModelRow:
         """The row of a model with its default options, built for these sizes."""
         from structpe.plain.options import options_of
-        from structpe.positions import MODELS, build, describe
+        from structpe.positions import MODELS, describe
         from structpe.positions.base import spec_of
 
         model = MODELS[name]
         spec, said = spec_of(model), (about(model), formula(model))
         survey = None if spec is None or spec.table1 is None else _survey(spec.table1.params, dims)
+        year = None if spec is None else _year(spec.cite)
         try:
-            built = build(name, dims)
+            built = _built(name, dims)
         except PositionError as error:
             options = dict.fromkeys(options_of(model.__init__, 2))
-            return cls(name, spec, {}, None, str(error), None, *said, options, survey)
+            return cls(name, spec, {}, None, str(error), None, *said, options, survey, year)
         count = sum(p.numel() for p in built.parameters())
         letters = re.findall(r"[A-Za-z]\w*", spec.cells.params) if spec is not None else built.sizes
         sizes = {letter: size for letter, size in built.sizes.items() if letter in letters}
         options = {option: value for option, value in describe(built).items() if option != "name"}
-        return cls(name, spec, sizes, count, "", built.causal, *said, options, survey)
+        return cls(name, spec, sizes, count, "", built.causal, *said, options, survey, year)
 
     @property
     def place(self) -> int:
@@ -157,6 +171,7 @@ class ModelRow:
             "name": self.name,
             "parameters": self.parameters,
             "survey_parameters": self.survey,
+            "year": self.year,
             "sizes": self.sizes,
             "decodes": self.decodes,
             "about": self.about,
@@ -167,10 +182,10 @@ class ModelRow:
         return own | ({} if self.spec is None else asdict(self.spec))
 
     def cells(self) -> list[str]:
-        """The cells of its row."""
-        count = "-" if self.parameters is None else f"{self.parameters:,}"
+        """The cells of its row, with the survey's."""
+        count, year = "-" if self.parameters is None else f"{self.parameters:,}", str(self.year or "-")
         if self.spec is None:
-            return ["-", self.name, *"-----", "-", count, ""]
+            return ["-", self.name, *"-----", year, count, "-", ""]
         ours, survey = _marks(self.spec.cells), _marks(self.spec.table1) if self.spec.table1 else None
         marks = [
             mine if survey in (None, ours) or mine == theirs else f"{mine} ({theirs})"
@@ -178,7 +193,46 @@ class ModelRow:
         ]
         formula = ", ".join([self.spec.cells.params, *(f"{letter}={size}" for letter, size in self.sizes.items())])
         printed = f"{self.spec.table1.params} = {self.survey:,.0f}" if self.spec.table1 else ""
-        return [self.spec.structure, self.name, *marks, formula, count, printed]
+        return [self.spec.structure, self.name, *marks, year, count, formula, printed]
+
+
+def _built(name: str, dims: Dims) -> PositionModel:
+    """A model for counting. One of ours starts from zeros: to draw numbers takes most of the time.
+
+    Large ones are built on the device ``meta``, where tensors have shapes only; it loads a second of PyTorch.
+    """
+    import torch
+    from torch.overrides import TorchFunctionMode
+
+    from structpe.positions import MODELS, build
+
+    class Zeros(TorchFunctionMode):
+        def __torch_function__(self, call: Any, types: Any, given: Any = (), named: Any = None) -> Any:
+            if call.__name__.endswith(("normal_", "uniform_")):
+                return (given[0] if given else named["tensor"]).zero_()
+            if call in (torch.randn, torch.rand):
+                call, named = torch.zeros, {key: value for key, value in (named or {}).items() if key != "generator"}
+            return call(*given, **(named or {}))
+
+    if not MODELS[name].__module__.startswith("structpe."):
+        return build(name, dims)
+    if dims.width**2 * dims.layers > _LARGE:
+        with suppress(Exception), torch.device("meta"), Zeros(), torch.no_grad():  # what is wrong is said below
+            return build(name, dims)
+    with Zeros(), torch.no_grad():
+        return build(name, dims)
+
+
+_LARGE = 4 * 512**2 * 6
+"""The square of the width times the layers from which on a table of models is counted without any numbers."""
+
+
+def _year(key: str) -> int | None:
+    """The year of a BibTeX entry."""
+    from structpe.positions.citing import reference
+
+    found = re.search(r"^\s*year\s*=\D*(\d{4})", reference(key), re.MULTILINE)
+    return int(found[1]) if found else None
 
 
 def _survey(formula: str, dims: Dims) -> float:
@@ -193,19 +247,57 @@ def _marks(cells: Cells) -> list[str]:
 
 
 class EncodingRow(NamedTuple):
-    """An encoding: its name, whether it has a value per unit or per pair, options, title and formula."""
+    """An encoding.
+
+    Attributes:
+        encoding: its name.
+        per: what has a value: each unit, each pair, or some pairs that it lists.
+        options: names of its options.
+        about: title.
+        formula: of its values.
+        takes: kinds of structures that it takes, as they are.
+    """
 
     encoding: str
-    per: str
+    per: Literal["unit", "listed pair", "pair"]
     options: list[str]
     about: str
     formula: str
+    takes: list[str]
 
     @classmethod
     def of(cls, name: str, encoding: type[Encoding]) -> EncodingRow:
-        """The row of an encoding."""
+        """The row of an encoding, tried on a small structure of each kind."""
         options = [*inspect.signature(encoding).parameters]
-        return cls(name, "pair" if encoding.arity == 2 else "unit", options, about(encoding), formula(encoding))
+        per: Literal["unit", "listed pair", "pair"] = "listed pair" if encoding.sparse else "pair"
+        takes = [kind for kind, structure in _small().items() if _taken(encoding, structure)]
+        return cls(name, "unit" if encoding.arity == 1 else per, options, about(encoding), formula(encoding), takes)
+
+
+def _small() -> dict[str, Structure]:
+    """A small structure of each kind."""
+    import numpy as np
+
+    from structpe.formats import tree
+    from structpe.structure import Structure, path
+    from structpe.transforms import grid
+
+    ring = np.array([[0, 1], [1, 2], [2, 0]])
+    return {
+        "sequence": path("abc"),
+        "grid": grid((2, 2)),
+        "tree": tree(["a", "b", "c"], heads=[2, 0, 2], labels=["x", "root", "y"]),
+        "graph": Structure(("a", "b", "c"), ring, ("x", "y", "x"), directed=False),
+    }
+
+
+def _taken(encoding: type[Encoding], structure: Structure) -> bool:
+    """Whether an encoding with its defaults takes a structure."""
+    try:
+        encoding().fit([structure]).one(structure)
+    except Exception:  # it may be anybody's
+        return False
+    return True
 
 
 def about(cls: type) -> str:

@@ -17,10 +17,12 @@ SHOWN = 3
 class StudyCommand(Command, name="study"):
     """Compare models and positions on benchmarks.
 
-    CONFIG is a YAML file with data, models, positions and seeds; every combination is a run. Finished runs are not
-    repeated, interrupted ones resume. At the end, the study's folder has a table of all runs (table.md, table.csv), the
-    score of each run (scores.csv), and learning curves. --compare compares two rows by a paired test over their common
-    seeds. --KEY VALUE overrides a value of CONFIG, with dots between the levels; a VALUE is YAML.
+    CONFIG is a YAML file with data, models, positions and seeds; every combination is a run. All data are read and
+    encoded first, and each row is tried on them: an error names every row that cannot run, and nothing is trained.
+    Finished runs are not repeated, interrupted ones resume. At the end, the study's folder has a table of all runs
+    (table.md, table.csv), the score of each run (scores.csv), and learning curves. --compare compares two rows by a
+    paired test over their common seeds. --KEY VALUE overrides a value of CONFIG, with dots between the levels; a VALUE
+    is YAML.
     """
 
     example = (

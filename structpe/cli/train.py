@@ -11,17 +11,18 @@ __all__ = ["TrainCommand"]
 
 
 class TrainCommand(Command, name="train"):
-    """Train a model: from structures to texts, or for prediction.
+    """Train a model: from structures to texts, for prediction, or a parser.
 
-    CONFIG is a YAML file. Its key ``task`` says what is trained: graph-to-text, prediction or pretrained-text; it may
-    be left out where the other keys say it. --KEY VALUE overrides a value, with dots between the levels; a VALUE is
-    YAML. After an interruption, the same command resumes.
+    CONFIG is a YAML file. Its key ``task`` says what is trained: graph-to-text, prediction, pretrained-text or parser;
+    the first three may leave it out where the other keys say it. --KEY VALUE overrides a value, with dots between the
+    levels; a VALUE is YAML. After an interruption, the same command resumes.
     """
 
     example = (
         "structpe train examples/amr.yaml\n"
         "structpe train examples/amr.yaml --model.width 128 --training.seed 2 --out runs/wide\n"
         "structpe train examples/amr.yaml --training.hardware.jobs 4  # processes that encode the graphs\n"
+        "structpe train examples/facts.yaml --data.train mine.tsv --data.options.text Sentence --out runs/mine\n"
         "structpe train examples/kg.yaml --reader webnlg --option comment=good --on-error skip --out runs/good"
     )
     overrides = True

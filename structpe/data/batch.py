@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -23,11 +23,11 @@ from torch import Tensor
 from structpe.attention import Layout
 from structpe.computed import computed
 from structpe.encodings.base import Asked, Column, Encoded, Encoding
-from structpe.encodings.columns import narrow, starts_of
+from structpe.encodings.columns import flat, joined, narrow, starts_of
 from structpe.encodings.compiled import OF_A_LIST, compiled
 from structpe.encodings.graphs import Graphs, concatenated_once
 from structpe.positions import Positions
-from structpe.positions.batch import checked, gathered, join
+from structpe.positions.batch import checked, in_buckets
 from structpe.structure import Ids, Structure
 
 __all__ = [
@@ -138,6 +138,33 @@ def _sort_messages(
     return sent
 
 
+@compiled
+def _shift_messages(sizes: Ids, counts: Ids, messages: Ids, bounds: Ids, target_by_source: Ids) -> None:
+    """Number the messages of several graphs, whose nodes follow one another, over all of them.
+
+    Args:
+        sizes: (g,) nodes of each graph.
+        counts: (g,) messages of each.
+        messages: (3, E) source, target and ``by_source``, counted in each graph; afterwards over all.
+        bounds: (2, N + 1) zeros, which become ``starts`` and ``source_starts`` of :class:`CSRAdjacency`.
+        target_by_source: (E,) room.
+    """
+    first = sent = 0
+    for g in range(len(sizes)):
+        for k in range(sent, sent + counts[g]):
+            messages[0, k] += first
+            messages[1, k] += first
+            messages[2, k] += sent
+            bounds[0, messages[1, k] + 1] += 1
+            bounds[1, messages[0, k] + 1] += 1
+        first, sent = first + sizes[g], sent + counts[g]
+    for i in range(first):
+        bounds[0, i + 1] += bounds[0, i]
+        bounds[1, i + 1] += bounds[1, i]
+    for k in range(sent):
+        target_by_source[k] = messages[1, messages[2, k]]
+
+
 @dataclass(frozen=True, eq=False)
 class CSRAdjacency:
     """The messages among the N nodes of a batch, grouped by target (compressed sparse rows).
@@ -164,15 +191,19 @@ class CSRAdjacency:
     def join(cls, each: Sequence[EdgeIndex], sizes: Sequence[int] | Ids) -> CSRAdjacency:
         """Join the messages of several graphs, whose nodes follow one another."""
         counts = [len(d.source) for d in each]
-        first = np.repeat(starts_of(sizes)[:-1], counts)
-        by_source = np.concatenate([d.by_source for d in each]) + np.repeat(starts_of(counts)[:-1], counts)
-        source, target = (
-            np.concatenate(part) + first for part in zip(*((d.source, d.target) for d in each), strict=True)
-        )
+        parts = joined([*(d.source for d in each), *(d.target for d in each), *(d.by_source for d in each)])
+        source, target, by_source = messages = parts.reshape(3, -1)
         drawn = [d.degrees for d in each if d.degrees is not None]
-        return cls._of(
-            source, target, by_source, sum(sizes), torch.from_numpy(np.concatenate(drawn)) if drawn else None
-        )
+        whole = torch.from_numpy(np.concatenate(drawn)) if drawn else None
+        if _shift_messages.pays(OF_A_LIST + 4 * len(source)):
+            bounds, of_sources = np.zeros((2, int(sum(sizes)) + 1), dtype=np.int64), np.empty_like(target)
+            _shift_messages(np.asarray(sizes), np.array(counts), messages, bounds, of_sources)
+            senders, receivers, order = torch.from_numpy(messages)
+            starts, source_starts = torch.from_numpy(bounds)
+            return cls(senders, receivers, starts, order, source_starts, torch.from_numpy(of_sources), whole)
+        messages[:2] += np.repeat(starts_of(sizes)[:-1], counts)
+        by_source += np.repeat(starts_of(counts)[:-1], counts)
+        return cls._of(source, target, by_source, int(sum(sizes)), whole)
 
     @classmethod
     def of(cls, graphs: Graphs) -> tuple[CSRAdjacency, Ids, NDArray[np.bool_]]:
@@ -545,8 +576,8 @@ def collate(
     sizes = np.array([example.size for example in examples])
     order = np.argsort(sizes, kind="stable")
     each, sizes = [examples[i] for i in order.tolist()], sizes[order]
-    encoded = _of_each([example.encoded for example in each])
-    reverse = np.concatenate([example.edges.reverse for example in each])
+    encoded = _of_each([example.encoded for example in each], sizes)
+    reverse = flat([example.edges.reverse for example in each])
     masks = [example.target_mask for example in each if example.target_mask is not None]
     return Batch(
         x=_concatenated([example.x for example in each]),
@@ -561,7 +592,7 @@ def collate(
     )
 
 
-def _of_each(given: Sequence[Mapping[Encoding, Encoded]]) -> dict[Encoding, Column | Sequence[Encoded]]:
+def _of_each(given: Sequence[Mapping[Encoding, Encoded]], sizes: Ids) -> dict[Encoding, Column | Sequence[Encoded]]:
     """Per encoding, the values of all structures; a column if they share a table, as those of one column do."""
     names = list(given[0])
     if all(list(each) == names for each in given):  # faster than to look each up, which computes its hash
@@ -571,8 +602,11 @@ def _of_each(given: Sequence[Mapping[Encoding, Encoded]]) -> dict[Encoding, Colu
     found = dict[Encoding, Column | Sequence[Encoded]]()
     for encoding, values in columns:
         first = values[0].values
-        shared = encoding.arity == 2 and all(each.values is first and each.rows is None for each in values)
-        found[encoding] = gathered(encoding, values) if shared else values
+        if encoding.arity == 2 and not encoding.sparse and all(e.values is first and e.rows is None for e in values):
+            indices = [each.index for each in values]
+            found[encoding] = Column(sizes, first, flat(indices), starts_of([each.size for each in indices]))
+        else:
+            found[encoding] = values
     return found
 
 
@@ -588,15 +622,12 @@ def _laid_out(
 ) -> dict[str, Any]:
     """The fields of a batch that its sizes, ascending, its encoded values and its layouts decide."""
     layout, asked = layouts
-    ends, positions = [0, *accumulate(b for b, _ in asked.shapes)], list[Positions]()
-    for (first, end), present in zip(pairwise(ends), asked.present, strict=True):
-        positions.append(join({e: values[first:end] for e, values in encoded.items()}, present))
     return {
         "graph": torch.from_numpy(np.repeat(np.arange(len(sizes)), sizes)),
         "sizes": torch.from_numpy(sizes),
         "layout": layout,
         "position_layout": asked,
-        "positions": tuple(positions),
+        "positions": in_buckets(encoded, asked.shapes, asked.present),
     }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from structpe.encodings.base import Asked, Column, Encoding, as_encodings, check_pairs
+from structpe.encodings.graphs import concatenated_once
 from structpe.structure import Structure, check_structures
 from structpe.system.workers import in_order, workers
 
@@ -57,4 +58,5 @@ def columns(structures: Sequence[Structure], encodings: Sequence[Asked], jobs: i
 
 def _encode(structures: Sequence[Structure], encodings: Sequence[Encoding]) -> list[Column]:
     check_pairs(structures, encodings)
-    return [encoding.many(structures) for encoding in encodings]
+    with concatenated_once():
+        return [encoding.many(structures) for encoding in encodings]

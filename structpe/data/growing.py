@@ -343,8 +343,9 @@ class GrowingTree(Growing):
 
     def _label_paths(self, encoding: LabelPath, query: Ids, key: Ids, up: Ids) -> Ids:
         """(n, L) symbols of the steps: ``up`` from the query to the lowest common ancestor, then down to the key."""
-        if encoding.paths != 1 or not (encoding.labels or self.size == 1):
-            given = f"paths is {encoding.paths}, and {len(encoding.labels)} labels are known"
+        known = any(encoding.labels) or self.size == 1 or (encoding.labels and not any(self._relations))
+        if encoding.paths != 1 or not known:
+            given = f"paths is {encoding.paths}, and {sum(map(bool, encoding.labels))} labels are known"
             wrong = f"a growing tree has one path of known labels for each pair; {given}"
             raise encoding.error(self.structure, f"{wrong}. Give paths=1, and fit the encoding first")
         down_of, depth = self._steps_down(encoding), np.array(self._depth)

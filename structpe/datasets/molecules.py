@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import csv
 import gzip
-import math
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TextIO
 
@@ -29,52 +27,19 @@ from structpe.datasets.arrays import (
     slices,
 )
 from structpe.datasets.base import Benchmark, Split, benchmark
-from structpe.errors import ConfigError, ReadError, listed, located
-from structpe.formats import Item, Reading, read
+from structpe.datasets.own import check_options, label, number, numbers, of_items, split_of
+from structpe.errors import ReadError, listed, located
+from structpe.formats import Reading, read
 from structpe.formats.smiles import ATOM_CATEGORIES, BOND_CATEGORIES, molecule, parsed
 from structpe.formats.tables import rows
 from structpe.formats.text import shown
-from structpe.objectives import OBJECTIVES, Objective
+from structpe.objectives import Objective
 from structpe.objectives.classification import Binary, Multilabel
 from structpe.objectives.regression import Regression
 from structpe.plain import from_json
-from structpe.registry import unknown
 from structpe.structure import Structure
 
-__all__ = ["label", "molhiv_rebuilt", "number", "peptides_func", "scaffold_split", "skipped", "smiles", "zinc_stand_in"]
-
-
-def number(cells: Mapping[str, Any], column: str, where: str) -> float:
-    """Read a number; NaN if the cell is empty.
-
-    Args:
-        cells: a row of the table.
-        column: name of the column.
-        where: place of the row, for errors.
-
-    Raises:
-        ReadError: there is no such column, or the cell is not a number that float32 can hold.
-    """
-    if column not in cells:
-        raise ReadError(f"there is no column {column!r}; the table has {listed(map(repr, cells))}").at(where)
-    text = str(cells[column]).strip()
-    try:
-        value = float(text) if text else math.nan
-    except ValueError:
-        value = math.inf
-    if text and not abs(value) <= float(np.finfo(np.float32).max):
-        wrong = f"{shown(text)} in column {shown(column)} is not a finite number"
-        raise ReadError(f"{wrong}; correct it, or leave the cell empty if it is not known").at(where)
-    return value
-
-
-def label(cells: Mapping[str, Any], column: str, where: str) -> float:
-    """Read a label, 0 or 1; NaN if the cell is empty. See :func:`number`."""
-    value = number(cells, column, where)
-    if value not in (0, 1) and not math.isnan(value):
-        what = f"{value:g} in column {shown(column)} is not a label"
-        raise ReadError(f"{what}; give 0 or 1, or leave the cell empty").at(where)
-    return value
+__all__ = ["molhiv_rebuilt", "peptides_func", "scaffold_split", "skipped", "smiles", "zinc_stand_in"]
 
 
 def skipped(reading: Reading) -> str:
@@ -103,12 +68,12 @@ def scaffold_split(smiles: Sequence[str], strict: bool = True, shares: tuple[flo
         ReadError: a text is not a molecule, or there are more than 600 atoms in its rings and what connects them.
     """
     groups: dict[str, list[int]] = {}
-    for number, text in enumerate(smiles):
+    for place, text in enumerate(smiles):
         molecule = _without_tails(parsed(text, strict))
         if molecule.GetNumAtoms() > LARGEST:
             what = f"{molecule.GetNumAtoms()} atoms in rings and what connects them"
             raise ReadError(f"{shown(text)} has {what}; a scaffold has {LARGEST} at most, leave the molecule out")
-        groups.setdefault(_scaffold(molecule), []).append(number)
+        groups.setdefault(_scaffold(molecule), []).append(place)
     train: list[int] = []
     valid: list[int] = []
     test: list[int] = []
@@ -249,7 +214,7 @@ def _benchmark(title: str, name: str, column: str, reading: Reading, split: Spli
     return Benchmark(
         name=title,
         graphs=reading.structures,
-        targets=_numbers(of, reading, columns)[0],
+        targets=numbers(of, reading, columns)[0],
         splits=(split,),
         nodes=Categories(ATOM_CATEGORIES),
         edges=Categories(BOND_CATEGORIES),
@@ -277,9 +242,6 @@ def _reading(folder: Path, name: str, skip: bool) -> tuple[Reading, str]:
 def _options(name: str, column: str) -> dict[str, Any]:
     """Options of the reader."""
     return {"column": column, "features": "ogb", "strict": TABLES[name].strict}
-
-
-DRAWN = ("random", "scaffold")
 
 
 @benchmark("smiles")
@@ -317,93 +279,28 @@ def smiles(
         ConfigError: an option is wrong, or does not fit another one.
         ReadError: a row is not a molecule, or a cell does not fit the objective.
     """
-    table = str(folder / file)
-    _check_options(objective, targets, shares)
-    predicted = OBJECTIVES[objective]("graph", 1, metric or OBJECTIVES[objective].metrics[0])
+    check_options(objective, targets, shares, metric)
     items = read(needed(folder / file), "smiles", on_error, column=column, features="ogb", strict=strict)
-    if not items:
-        raise ReadError("the table has no molecule; give a table with rows").at(table)
-    for name in targets:
-        if name not in items[0].metadata:
-            raise ConfigError(unknown("column", name, list(items[0].metadata))).at(table)
-    values, names = READ[objective](items, targets)
-    return Benchmark(
-        name=Path(file).stem,
-        graphs=[item.structure for item in items],
-        targets=values,
-        splits=(_split_by(items, split, column, shares, seed, table, strict),),
-        nodes=Categories(ATOM_CATEGORIES),
-        edges=Categories(BOND_CATEGORIES),
-        objective=replace(predicted, outputs=len(names)),
-        note=(f"{split} split" if split in DRAWN else f"split by column {split!r}") + skipped(items),
-        names=names,
-        reader="smiles",
-        options={"column": column, "features": "ogb", "strict": strict},
-    )
-
-
-def _check_options(objective: str, targets: list[str], shares: Sequence[float]) -> None:
-    if objective not in READ:
-        raise ConfigError(f"objective is {objective!r}; of a table, give one of {', '.join(READ)}")
-    single = objective in ("binary", "multiclass")
-    if not targets or (single and len(targets) != 1):
-        wanted = "one column" if single else "one column or more"
-        raise ConfigError(f"targets is {targets}; {wanted} must be given for the objective {objective!r}")
-    if len(shares) != 3 or min(shares) < 0 or not np.isclose(sum(shares), 1):
-        raise ConfigError(f"shares is {list(shares)}; give three, of training, validation and test, whose sum is 1")
-
-
-Values = tuple[NDArray[Any], tuple[str, ...]]
-"""Targets, and the names of the columns or classes."""
-
-
-def _numbers(
-    read: Callable[[Mapping[str, Any], str, str], float], items: Sequence[Item], columns: Sequence[str]
-) -> Values:
-    rows = [[read(item.metadata, column, item.structure.name) for column in columns] for item in items]
-    return np.array(rows, dtype=np.float32), tuple(columns)
-
-
-def _classes(items: Sequence[Item], columns: Sequence[str]) -> Values:
-    words = [str(item.metadata[columns[0]]).strip() for item in items]
-    known = sorted({word for word in words if word})
-    return np.array([known.index(word) if word else -1 for word in words], dtype=np.int64), tuple(known)
-
-
-READ: dict[str, Callable[[Sequence[Item], Sequence[str]], Values]] = {
-    "regression": partial(_numbers, number),
-    "binary": partial(_numbers, label),
-    "multilabel": partial(_numbers, label),
-    "multiclass": _classes,
-}
-"""Functions that read the targets of each objective from columns."""
-
-
-def _split_by(
-    items: Sequence[Item], split: str, column: str, shares: Sequence[float], seed: int, table: str, strict: bool
-) -> Split:
-    if split == "scaffold":
-        texts = [str(item.metadata[column]).strip() for item in items]
-        return scaffold_split(texts, strict, (shares[0], shares[1]))
-    if split == "random":
-        ends = np.round(np.cumsum(shares[:2]) * len(items)).astype(np.int64)
-        order = np.random.default_rng(seed).permutation(len(items))
-        return Split(*(np.sort(part) for part in np.split(order, ends)))
-    if split not in items[0].metadata:
-        raise ConfigError(f"split is {split!r}; give random, scaffold, or a column of the table").at(table)
-    return Split(*(_part(items, split, part) for part in Split._fields))
-
-
-def _part(items: Sequence[Item], column: str, part: str) -> NDArray[np.int64]:
-    chosen = []
-    for number, item in enumerate(items):
-        said = str(item.metadata[column]).strip()
-        if said not in Split._fields:
-            wrong = f"{shown(said)} in column {column!r} is not a part of a split; give train, valid or test"
-            raise ReadError(wrong).at(item.structure.name)
-        if said == part:
-            chosen.append(number)
-    return np.array(chosen, dtype=np.int64)
+    note = f"{split} split" if split in ("random", "scaffold") else f"split by column {split!r}"
+    with located(folder / file):
+        if split == "scaffold":
+            texts = [str(item.metadata[column]).strip() for item in items]
+            parts = scaffold_split(texts, strict, (shares[0], shares[1]))
+        else:
+            parts = split_of(items, split, shares, seed, "random, scaffold")
+        return of_items(
+            items,
+            targets,
+            objective,
+            metric,
+            parts,
+            name=Path(file).stem,
+            nodes=Categories(ATOM_CATEGORIES),
+            edges=Categories(BOND_CATEGORIES),
+            note=note + skipped(items),
+            reader="smiles",
+            options={"column": column, "features": "ogb", "strict": strict},
+        )
 
 
 TABLE, SPLITS = "peptide_multi_class_dataset.csv.gz", "splits.npz"

@@ -23,8 +23,8 @@ def sample(name: str) -> Path:
     """Path of a sample or of a file in it, such as ``amr_sample/test.txt``.
 
     The samples are ``amr_sample``, ``kg_sample``, ``trees_sample``, ``molecules_sample`` and ``diameters_sample``, for
-    first steps and tests, and ``drugs_sample`` and ``long_amr_sample``, whose graphs are of a usual size. They are not
-    benchmarks.
+    first steps and tests, ``roles_sample``, for lesson 7 of the course, and ``drugs_sample`` and ``long_amr_sample``,
+    whose graphs are of a usual size. They are not benchmarks.
 
     Raises:
         CorpusError: there is no such sample.

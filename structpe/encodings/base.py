@@ -55,10 +55,10 @@ __all__ = [
 ]
 
 FIT = (
-    "fit it to the training structures first: encoding = encoding.fit(structures), or, with a position model, "
-    "model = structpe.build(name, dims, fit=structures)"
+    "fit the position model to the training structures first: model = model.fit(structures), as structpe.build(name, "
+    "dims, fit=structures) does; or an encoding by itself: encoding = encoding.fit(structures)"
 )
-"""The remedy in errors about an encoding that has learned nothing yet."""
+"""The remedy in errors about an encoding that has learned nothing yet: a line to paste, for each of the two."""
 
 
 def guard(cls: type, kind: type, column: type) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self, overload
+from typing import TYPE_CHECKING, Any, Self, cast, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,7 @@ __all__ = [
     "as_items",
     "blocks",
     "distinct",
+    "flat",
     "groups",
     "halves",
     "interleave",
@@ -67,6 +68,14 @@ def joined(parts: Sequence[Ids]) -> Ids:
     """Numbers of all parts, one after the other; faster than ``np.concatenate`` for many small ones, without gaps."""
     memory: Any = parts
     return np.frombuffer(bytearray().join(memory), dtype=np.int64)
+
+
+def flat(parts: Sequence[Array]) -> Array:
+    """The numbers of all parts, row by row; faster than ``np.concatenate`` for many small ones of one dtype."""
+    dtype, memory = parts[0].dtype, cast(Any, parts)
+    if any(each.dtype != dtype or not each.flags.c_contiguous for each in parts):
+        return np.concatenate([each.reshape(-1) for each in parts])
+    return np.frombuffer(bytearray().join(memory), dtype=dtype)
 
 
 def ranges(first: Ids, lengths: Ids) -> Ids:
@@ -204,14 +213,17 @@ def _write(half: Array, square: Array) -> None:
 
 
 @compiled
-def _pad(index: Array, starts: Ids, sizes: Ids, square: NDArray[np.bool_], result: Array) -> None:
+def _pad(index: Array, starts: Ids, sizes: Ids, square: NDArray[np.bool_], widths: Ids, result: Array) -> None:
+    at = 0
     for g in range(len(sizes)):
-        n, k = sizes[g], starts[g]
+        n, k, width = sizes[g], starts[g], widths[g]
         for i in range(n if square[g] else 0):
-            row, mine = result[g, i], index[k : k + n]  # copied by vector operations, which places in both are not
+            first = at + i * width
+            row, mine = result[first : first + n], index[k : k + n]  # copied by vector operations, which places are not
             for j in range(len(mine)):
                 row[j] = mine[j]
             k += n
+        at += width * width
 
 
 @compiled
@@ -469,23 +481,35 @@ class Column:
 
     def padded(self, dtype: np.dtype[Any]) -> Array:
         """(g, m, m) the index of the pairs of each structure in a dtype that holds it, padded with zeros."""
+        count, most = len(self), int(self.sizes.max())
+        return self.squares(np.full(count, most), dtype).reshape(count, most, most)
+
+    def squares(self, widths: Ids, dtype: np.dtype[Any]) -> Array:
+        """The same in a square of each structure, one after the other, flat.
+
+        Args:
+            widths: (g,) of the squares; those of the column, if it has any.
+            dtype: it holds the index.
+        """
         assert self.index is not None  # of all pairs
-        count, most, index = len(self), int(self.sizes.max()), self.index
-        index = index.view(dtype) if index.itemsize == dtype.itemsize else index.astype(dtype)
-        if len(index) == count * most * most and (self.widths is not None or self.sizes.min() == most):
-            return owned(index).reshape(count, most, most)
-        widths = np.diff(self.starts)
-        result, square = np.zeros((count, most, most), dtype=dtype), widths == np.square(self.sizes)
-        if pays := _pad.pays(_A_SLICE * count):
-            _pad(owned(index), self.starts, self.sizes, square, result)
+        index = self.index.view(dtype) if self.index.itemsize == dtype.itemsize else self.index.astype(dtype)
+        cells = int(np.square(widths).sum())
+        if len(index) == cells and (self.widths is not None or (widths == self.sizes).all()):
+            return owned(index)
+        result, square = np.zeros(cells, dtype=dtype), np.diff(self.starts) == np.square(self.sizes)
+        if pays := _pad.pays(_A_SLICE * len(self)):
+            _pad(owned(index), self.starts, self.sizes, square, widths, result)
             if square.all():
                 return result
-        places = zip(self.sizes.tolist(), self.starts.tolist(), square.tolist(), strict=False)
-        for each, (n, first, is_whole) in enumerate(places):
+        places = zip(*(each.tolist() for each in (self.sizes, self.starts, square, widths)), strict=False)
+        at = 0
+        for each, (n, first, is_whole, width) in enumerate(places):
+            mine = result[at : at + width * width].reshape(width, width)
+            at += width * width
             if not is_whole:
-                result[each, :n, :n] = self[each].matrix()
+                mine[:n, :n] = self[each].matrix()
             elif not pays:
-                result[each, :n, :n] = index[first : first + n * n].reshape(n, n)
+                mine[:n, :n] = index[first : first + n * n].reshape(n, n)
         return result
 
     def chosen(self, items: Ids) -> Column | Sequence[Encoded]:

@@ -147,6 +147,24 @@ class Graphs:
         known = _once.get()
         if known is not None and id(structures) in known:
             return known[id(structures)][1]
+        made = cls._of_one(structures[0]) if len(structures) == 1 else cls._of_many(structures)
+        if known is not None:  # the list is kept, so no other gets its number
+            known[id(structures)] = structures, made
+        return made
+
+    @classmethod
+    def _of_one(cls, s: Structure) -> Graphs:
+        """A graph alone, for which most arrays have one number."""
+        size, start, edges = np.array([len(s.nodes)]), np.array([0, len(s.nodes)]), s.edges.copy()
+        owner, units, unit_start = None if s.owner is None else s.owner.copy(), size, start
+        if owner is not None:
+            units, unit_start = np.array([len(owner)]), np.array([0, len(owner)])
+        root = np.array([-1 if s.root is None else s.root])
+        bounds = np.array([0, len(edges)])
+        return cls(size, start, edges, bounds, np.array([s.directed]), owner, units, unit_start, root)
+
+    @classmethod
+    def _of_many(cls, structures: Sequence[Structure]) -> Graphs:
         # A list for each attribute: a loop over structures would take longer than most encodings.
         count, listed = len(structures), [s.edges for s in structures]
         size = np.fromiter([len(s.nodes) for s in structures], np.int64, count)
@@ -157,10 +175,7 @@ class Graphs:
         owner, units, unit_start = cls._units([s.owner for s in structures], size, start)
         roots = np.array([-1 if (root := s.root) is None else root for s in structures], dtype=np.int64)
         ends = flat.reshape(-1, 2), starts_of(edge_counts)
-        made = cls(size, start, *ends, directed, owner, units, unit_start, roots)
-        if known is not None:  # the list is kept, so no other gets its number
-            known[id(structures)] = structures, made
-        return made
+        return cls(size, start, *ends, directed, owner, units, unit_start, roots)
 
     @staticmethod
     def _units(owners: Sequence[Ids | None], size: Ids, start: Ids) -> tuple[Ids | None, Ids, Ids]:

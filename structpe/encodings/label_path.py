@@ -51,20 +51,21 @@ class LabelPath(Encoding, name="label-path"):
     if their labels are the same. (Zhu et al. 2019, section 3.2; Cai and Lam 2020.)
 
     Args:
-        labels: the known labels; :meth:`fit` finds them.
+        labels: the known labels; :meth:`fit` finds them. The empty one is that of edges without a label, so graphs
+            without labels need no fit.
         max_length: number of steps up to which a path is kept whole; None for no limit.
         longer: how longer paths are represented: by their first steps (``cut``) or by symbol 3 (``symbol``).
         paths: k, the largest number of shortest paths of a pair. Values have shape (r, L) for k = 1, else (r, k, L).
 
     Raises:
-        EncodingError: the structure has edges, but no label is known.
+        EncodingError: the structure has edges with labels, and no label but the empty one is known.
     """
 
     arity = 2
     causal = True
     ragged = True
 
-    labels: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ("",)
     max_length: int | None = None
     longer: Literal["cut", "symbol"] = "cut"
     paths: int = 1
@@ -79,12 +80,13 @@ class LabelPath(Encoding, name="label-path"):
         return FIRST_STEP + 2 * len(self.labels)
 
     def fit(self, structures: Sequence[Structure]) -> LabelPath:
-        return replace(self, labels=labels_of(structures))
+        return replace(self, labels=labels_of(structures) or ("",))
 
     def many(self, structures: Sequence[Structure]) -> Column:
         graphs, cut = Graphs.of(structures), self.longer == "cut"
         check_matrices(self, graphs.most, self.paths)
-        _check_fitted(self, self.labels, structures)
+        if not any(self.labels):
+            _check_labels(self, structures)
         numbers = {label: i for i, label in enumerate(self.labels)}
         if self.paths == 1:
             found = search(graphs, structures, numbers, self.max_length, cut)
@@ -161,7 +163,8 @@ class PathToken(Encoding, name="path-token"):
 
     def many(self, structures: Sequence[Structure]) -> Column:
         check_all_pairs(self, structures)
-        _check_fitted(self, self.tokens, structures)
+        if not self.tokens and (joined := next(filter(_joined, structures), None)) is not None:
+            raise self.error(joined, f"it knows no path yet; {FIT}")
         values, parts = np.arange(self.size), [np.zeros(0, dtype=np.min_scalar_type(self.size - 1))]
         for some in _some(structures):
             found, labels = _search(Graphs.of(some), some, self.max_length)
@@ -219,8 +222,17 @@ def _words(paths: PairSequences, labels: Sequence[str]) -> Iterator[str]:
         before, above, first = found, first, first + count
 
 
-def _check_fitted(encoding: Encoding, known: tuple[str, ...], structures: Sequence[Structure]) -> None:
-    if known:
-        return
-    if (found := next((s for s in structures if (s.edges[:, 0] != s.edges[:, 1]).any()), None)) is not None:
-        raise encoding.error(found, f"it knows no label yet; {FIT}")
+def _joined(structure: Structure) -> bool:
+    """Whether an edge joins two nodes."""
+    return bool((structure.edges[:, 0] != structure.edges[:, 1]).any())
+
+
+def _check_labels(encoding: LabelPath, structures: Sequence[Structure]) -> None:
+    """Check that an encoding that knows no label, or the empty one only, is not asked for others.
+
+    Raises:
+        EncodingError: an edge between two nodes has a label.
+    """
+    for structure in structures:
+        if (any(structure.relations) or not encoding.labels) and _joined(structure):
+            raise encoding.error(structure, f"it knows no label yet; {FIT}")

@@ -6,6 +6,7 @@ class of the thing; ``convert(structure, "networkx")`` is its inverse. Three reg
 
 from structpe.formats.converting import CONVERTERS, Converter, as_structure, as_structures, convert, each_structure
 from structpe.formats.dgl import import_dgl
+from structpe.formats.items import as_item, as_items
 from structpe.formats.reading import READERS, Item, Reader, Reading, Skipped, attempt, read, reader, stream
 from structpe.formats.text import blocks, shown
 from structpe.formats.trees import tree
@@ -22,6 +23,8 @@ __all__ = [
     "Reading",
     "Skipped",
     "Writer",
+    "as_item",
+    "as_items",
     "as_structure",
     "as_structures",
     "as_text",

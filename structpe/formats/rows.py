@@ -26,13 +26,15 @@ def from_mappings(
     return of_rows(rows, lambda row: from_mapping(row, directed, features))
 
 
-def from_node_link(data: Mapping[str, Any], features: Names = None) -> Structure:
+def from_node_link(
+    data: Mapping[str, Any], features: Names = None, label: str = "label", relation: str = "relation"
+) -> Structure:
     """The structure of a graph in the node-link JSON of networkx and D3, as :func:`from_networkx` makes it.
 
     Args:
         data: ``nodes``, mappings with ``id`` and attributes; ``edges`` or ``links``, mappings with ``source``,
             ``target`` and attributes; and optionally ``directed``, ``multigraph``, and ``graph``, its own attributes.
-        features: as in :func:`from_networkx`.
+        features, label, relation: as in :func:`from_networkx`.
 
     Raises:
         ConversionError: a node or edge lacks these, is named twice or unknown; or an error of :func:`from_networkx`.
@@ -41,7 +43,9 @@ def from_node_link(data: Mapping[str, Any], features: Names = None) -> Structure
 
     kind: Any = networkx.MultiDiGraph if data.get("directed") else networkx.MultiGraph
     graph = kind(**(data.get("graph") or {}))
-    for each in data["nodes"]:
+    if not isinstance(nodes := data.get("nodes"), (list, tuple)):
+        raise ConversionError(f"'nodes' is {repr(nodes)[:80]}; give the list of nodes")
+    for each in nodes:
         (node,), attributes = _taken(each, ("id",))
         if node in graph:
             raise ConversionError(f"two nodes have the id {node!r}; ids of nodes differ")
@@ -56,7 +60,7 @@ def from_node_link(data: Mapping[str, Any], features: Names = None) -> Structure
             raise ConversionError(f"an edge names {unknown[0]!r}, but no node has this id; ids are texts or numbers")
         number = attributes.pop("key", None) if data.get("multigraph") else None
         graph.add_edges_from([(source, target, number, attributes)])
-    return from_networkx(graph, features=features)
+    return from_networkx(graph, label, relation, features)
 
 
 def _taken(each: Any, names: tuple[str, ...]) -> tuple[list[Any], dict[str, Any]]:

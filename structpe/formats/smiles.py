@@ -14,14 +14,17 @@ and the hydrogens of the valence. Order, root, units and other features are lost
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
+from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
+from structpe.computed import computed
 from structpe.errors import ReadError, StructureError, listed, needing
 from structpe.formats.converting import ConversionError, add_converter
 from structpe.formats.reading import Item, Yielded, attempt, reader
@@ -288,7 +291,12 @@ def _highest(bond: Any) -> tuple[int, int] | None:
 
 
 Kind = Literal["none", "ogb"]
-Made = Callable[[str, str], Structure]
+Made = Callable[[str], Structure]
+"""From a name to the structure."""
+Plain: TypeAlias = tuple[tuple[str, ...], Ids, tuple[str, ...]]
+"""Labels, edges and relations."""
+TOGETHER = 125
+"""How many SMILES are parsed at a time; a worker gets twice as many."""
 LONGEST = 30_000
 """The largest number of characters of a SMILES, which is checked first."""
 ATOM = re.compile(r"\[[^][]*]|Br?|Cl?|[NOPSFIbcnops*]")
@@ -316,7 +324,14 @@ def molecule(smiles: str, name: str = "", features: Kind = "none", strict: bool 
         ReadError: the text is not SMILES, a valence is invalid, or ``features`` is unknown.
     """
     _check(features)
-    return of_molecule(parsed(smiles, strict), name, features)
+    return _structure(smiles, name, features, strict, _plain([smiles])[0] if features == "none" else None)
+
+
+def _structure(smiles: str, name: str, features: Kind, strict: bool, plain: Plain | None) -> Structure:
+    if plain is None:
+        return of_molecule(parsed(smiles, strict), name, features)
+    labels, edges, relations = plain
+    return Structure(labels, edges, relations, directed=False, name=name)
 
 
 def of_molecule(found: Any, name: str = "", features: Kind = "none") -> Structure:
@@ -359,6 +374,98 @@ def _of_rdkit() -> tuple[dict[Any, str], Any, Any, Any, Any]:
     return labels, Atom.GetSymbol, Bond.GetBeginAtomIdx, Bond.GetEndAtomIdx, Bond.GetBondType
 
 
+_ATOM = (
+    r"\[[0-9]*(?:[BCNOPSFIbcnops]|Br|Cl|Si|As|Se|Te|se|as|te)(?:@@?)?(?:H[0-9]?)?(?:[+-][0-9]?)?]"
+    "|Br?|Cl?|[NOPSFIbcnops]"
+)
+PLAIN = re.compile(rf"(?:{_ATOM}|[-=#:/\\().0-9]|%[0-9]{{2}})+")
+"""A SMILES of nonmetals without atoms of hydrogen: RDKit removes none of its atoms, and makes no bond dative."""
+TOKEN = re.compile(rf"{_ATOM}|[().]")
+SYMBOL = re.compile(r"\[?[0-9]*(Br|Cl|Si|As|Se|Te|se|as|te|[BCNOPSFIbcnops])")
+ORDERS = {1.0: "single", 1.5: "aromatic", 2.0: "double", 3.0: "triple"}
+
+
+def _plain(texts: Sequence[str]) -> list[Plain | None]:
+    """Labels, edges and relations of most molecules, in half the time; None of those that :func:`parsed` has to read.
+
+    To RDKit's objects for atoms and bonds goes as much time as to its chemistry, so only bonds that close rings are
+    asked for. All others come first, in the order of the text, in which atoms are too; one matrix tells their types.
+    Steps of RDKit that change none of these are left out: conjugation, hybridization and stereo. Many texts take half
+    as long as each alone, as RDKit and Python then do not drive each other out of the processor's cache.
+    """
+    short = [text if len(text) <= RINGS and PLAIN.fullmatch(text) else None for text in texts]
+    parse, orders, quiet = _quick()
+    logs = quiet()
+    found = [None if text is None else parse(text) for text in short]
+    del logs
+    return [
+        None if molecule is None else _read_off(text, molecule, orders(molecule))
+        for text, molecule in zip(texts, found, strict=True)
+    ]
+
+
+def _read_off(smiles: str, molecule: Any, orders: NDArray[np.float64]) -> Plain | None:
+    """The same of a molecule, given (n, n) the orders of its bonds; None if it is not as written."""
+    labels, before = _written(smiles)
+    edges = [(last, atom) for atom, last in enumerate(before) if last >= 0]
+    rings = [
+        (bond.GetBeginAtomIdx(), bond.GetEndAtomIdx())
+        for bond in map(molecule.GetBondWithIdx, range(len(edges), molecule.GetNumBonds()))
+    ]
+    if len(labels) != len(orders) or any(before[max(pair)] == min(pair) for pair in rings):
+        return None
+    edges += rings
+    types = [ORDERS.get(orders.item(pair)) for pair in edges]
+    known = tuple([each for each in types if each is not None])
+    return (labels, np.array(edges, dtype=np.int64).reshape(-1, 2), known) if len(known) == len(types) else None
+
+
+def _written(smiles: str) -> tuple[tuple[str, ...], list[int]]:
+    """The labels of the atoms of a plain SMILES, and of each the atom before it in its chain; -1 of the first."""
+    labels, before, branches, last = list[str](), list[int](), list[int](), -1
+    for token in TOKEN.findall(smiles):
+        label = _label(token)
+        if label:
+            before.append(last)
+            last = len(labels)
+            labels.append(label)
+        elif token == "(":
+            branches.append(last)
+        else:
+            last = branches.pop() if token == ")" else -1
+    return tuple(labels), before
+
+
+@cache
+def _label(token: str) -> str:
+    """The symbol of an atom in a plain SMILES; none of brackets and dots."""
+    found = SYMBOL.match(token)
+    return found[1].capitalize() if found else ""
+
+
+@cache
+def _quick() -> tuple[Callable[[str], Any], Callable[[Any], NDArray[np.float64]], Any]:
+    """For plain SMILES: the molecule, or None if there is a problem; the orders of its bonds; RDKit's silence."""
+    with needing("rdkit", "mol"):
+        from rdkit import Chem, rdBase
+    options: Any = Chem.SmilesParserParams()
+    options.sanitize = options.removeHs = False
+    steps = Chem.SanitizeFlags
+    left_out = steps.SANITIZE_SETCONJUGATION | steps.SANITIZE_SETHYBRIDIZATION | steps.SANITIZE_CLEANUPCHIRALITY
+    needed = steps.SANITIZE_ALL ^ (left_out | steps.SANITIZE_CLEANUPATROPISOMERS | steps.SANITIZE_ADJUSTHS)
+
+    def parse(smiles: str) -> Any:
+        try:
+            found: Any = Chem.MolFromSmiles(smiles, options)
+            if found is None or Chem.SanitizeMol(found, needed, catchErrors=True) != steps.SANITIZE_NONE:
+                return None
+            return found
+        except Exception:  # whatever it is, parsed() says it
+            return None
+
+    return parse, partial(Chem.GetAdjacencyMatrix, useBO=True), rdBase.BlockLogs
+
+
 def _check(features: str) -> None:
     if features not in ("none", "ogb"):
         raise ReadError(f"there are no features {features!r} of molecules; known: 'none', 'ogb'")
@@ -383,21 +490,68 @@ def smiles(path: Path, column: str = "smiles", features: Kind = "none", strict: 
         features: features of atoms and bonds, as in :func:`molecule`.
         strict: whether a valence that RDKit does not permit raises an error, as in :func:`molecule`.
     """
-    made = partial(molecule, features=features, strict=strict)
-    return _table(path, column, made) if path.suffix == ".csv" else _list(path, made)
+    found = _table(path, column) if path.suffix == ".csv" else _list(path)
+    while True:
+        some, waiting = _Together(features, strict), list[Yielded]()
+        try:
+            waiting.extend(map(some.add, islice(found, TOGETHER)))
+        finally:  # the error of the file comes after what is good
+            yield from waiting
+        if not waiting:
+            return
 
 
-def _table(path: Path, column: str, made: Made) -> Iterator[Yielded]:
+class _Row(NamedTuple):
+    """A SMILES of a file, and what makes its item of what makes a structure of a name."""
+
+    smiles: str
+    item: Callable[[Made], Item]
+    id: str
+    line: int
+
+
+class _Together:
+    """SMILES that are parsed together, when the first of them is asked for.
+
+    Args:
+        features, strict: as of :func:`molecule`.
+    """
+
+    def __init__(self, features: Kind, strict: bool) -> None:
+        self.features, self.strict = features, strict
+        self.texts = list[str]()
+
+    def add(self, row: _Row | ReadError) -> Yielded:
+        """Add one, unless it is an error."""
+        if isinstance(row, ReadError):
+            return row
+        self.texts.append(row.smiles)
+        return attempt(partial(row.item, partial(self.structure, len(self.texts) - 1)), row.id, row.line)
+
+    def structure(self, place: int, name: str) -> Structure:
+        """The structure of one of them."""
+        return _structure(self.texts[place], name, self.features, self.strict, self.plain[place])
+
+    @computed
+    def plain(self) -> list[Plain | None]:
+        """What is found in less time."""
+        _check(self.features)
+        return _plain(self.texts) if self.features == "none" else [None] * len(self.texts)
+
+
+def _table(path: Path, column: str) -> Iterator[_Row | ReadError]:
     found = rows(path)
     _, header = next(found)
     if column not in header:
         known = listed(map(shown, header))
         raise ReadError(f"there is no column {shown(column)}; give column=, one of: {known}").at("line 1")
+    place = header.index(column)
     for number, (line, row) in enumerate(found, 1):
-        yield attempt(partial(_row, header, row, column, number, path.name, made), line=line)
+        smiles = row[place].strip() if place < len(row) else ""
+        yield _Row(smiles, partial(_row, header, row, smiles, number, path.name), "", line)
 
 
-def _list(path: Path, made: Made) -> Iterator[Yielded]:
+def _list(path: Path) -> Iterator[_Row | ReadError]:
     named = True  # every line so far
     for number, (line, text, ended) in enumerate((each for each in ended_lines(path) if each[1].strip()), 1):
         smiles, name = (*text.strip().split(None, 1), "")[:2]
@@ -406,18 +560,18 @@ def _list(path: Path, made: Made) -> Iterator[Yielded]:
             yield cut
             return
         named = named and bool(name)
-        yield attempt(partial(_item, smiles, name or str(number), {}, path.name, made), name, line)
+        yield _Row(smiles, partial(_item, name or str(number), {"smiles": smiles}, path.name), name, line)
 
 
-def _row(header: list[str], row: list[str], column: str, number: int, file: str, made: Made) -> Item:
+def _row(header: list[str], row: list[str], smiles: str, number: int, file: str, made: Made) -> Item:
     if len(row) != len(header):
         raise ReadError(f"the row has {len(row)} cells, the header {len(header)}; quote cells with commas")
     cells = dict(zip(header, row, strict=True))
-    return _item(cells[column].strip(), cells.get("id", str(number)), cells, file, made)
+    return _item(cells.get("id", str(number)), {"smiles": smiles, **cells}, file, made)
 
 
-def _item(smiles: str, id: str, metadata: Mapping[str, str], file: str, made: Made) -> Item:
-    return Item(made(smiles, f"{file}:{id}"), id=id, metadata={"smiles": smiles, **metadata})
+def _item(id: str, metadata: Mapping[str, str], file: str, made: Made) -> Item:
+    return Item(made(f"{file}:{id}"), id=id, metadata=metadata)
 
 
 def parsed(smiles: str, strict: bool = True) -> Any:

@@ -33,15 +33,26 @@ def _check_header(names: list[str]) -> None:
         raise ReadError(f"{listed(map(shown, twice))} is more than once in the header; rename the columns").at("line 1")
 
 
-def rows(path: Path, delimiter: str = ",") -> Iterator[tuple[int, list[str]]]:
-    """The rows that are not empty, each with the number of its first line; the first row is the header.
+def rows(
+    path: Path, delimiter: str = ",", header: bool = True, quotes: bool = True, remedy: str = "check the quotes"
+) -> Iterator[tuple[int, list[str]]]:
+    """The rows that are not empty, each with the number of its first line.
+
+    Args:
+        path: the file.
+        delimiter: the separator of cells.
+        header: whether the first row names the columns.
+        quotes: whether a cell may be in quotation marks, which then hold delimiters and line ends.
+        remedy: advice if quotation marks do not match.
 
     Raises:
         ReadError: the file is not UTF-8 or empty, quotes do not match, two columns have the same name, or the
             delimiter is not one character.
     """
     try:
-        reader = csv.reader((line + "\n" for _, line in lines(path)), delimiter=delimiter, strict=True)
+        text = (line + "\n" for _, line in lines(path))
+        quoting: Any = csv.QUOTE_MINIMAL if quotes else csv.QUOTE_NONE
+        reader = csv.reader(text, delimiter=delimiter, strict=True, quoting=quoting)
     except (TypeError, ValueError):
         raise ReadError(f"the delimiter is {delimiter!r}; give one character, such as ',' or a tab") from None
     first = True
@@ -50,12 +61,12 @@ def rows(path: Path, delimiter: str = ",") -> Iterator[tuple[int, list[str]]]:
         try:
             row = next(reader, None)
         except csv.Error as error:
-            raise ReadError(f"not CSV: {error}; check the quotes").at(f"line {line}") from None
+            raise ReadError(f"not CSV: {error}; {remedy}").at(f"line {line}") from None
         if first and not row:
             raise ReadError("the file is empty; the first line of a CSV file names its columns")
         if row is None:
             return
-        if first:
+        if first and header:
             _check_header(row)
         if row:
             yield line, row

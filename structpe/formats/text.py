@@ -84,7 +84,7 @@ KINDS = (
     FileKind(b"\x7fELF", "a program or library (ELF)", "give a file of text"),
     FileKind(b"MZ", "a program of Windows", "give a file of text"),
 )
-OF_NETWORKX = {".graphml": "read_graphml", ".gml": "read_gml", ".gexf": "read_gexf", ".net": "read_pajek"}
+OF_NETWORKX = {".gml": "read_gml", ".gexf": "read_gexf", ".net": "read_pajek"}
 """The functions of networkx for files of graphs that have no reader here."""
 UTF = (
     (codecs.BOM_UTF32_LE, "UTF-32"),

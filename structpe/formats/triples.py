@@ -128,7 +128,8 @@ def _texts(path: Path, columns: str) -> list[list[str]]:
             fact = [part.strip() for part in line.split("\t")]
             if len(fact) != 3 or not all(fact):
                 message = f"{shown(line)} is not a triple; give subject, relation and object, separated by tabs"
-                raise ReadError(message).at(f"line {number}")
+                table = "; a table with a header and more columns, such as texts, is read by reader='facts'"
+                raise ReadError(message + (table if len(fact) > 3 else "")).at(f"line {number}")
             if not ended and (cut := cut_off(line, number, longer(fact[-1], _like_last(facts, columns)))) is not None:
                 raise cut
             facts.append(_in_order(fact, columns))

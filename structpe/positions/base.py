@@ -37,7 +37,7 @@ from structpe.positions.batch import Positions
 from structpe.precision import exactly
 from structpe.registry import Registry
 from structpe.spec import Cells, Spec
-from structpe.structure import Structure
+from structpe.structure import Structure, check_structures
 from structpe.terms import Terms
 
 __all__ = [
@@ -530,6 +530,26 @@ class PositionModel(nn.Module, metaclass=_Model):
         """Its options: ``type(model)(dims, **model.options())`` builds such a model again."""
         return dict(self._options)
 
+    def fit(self, structures: Sequence[Structure]) -> PositionModel:
+        """Such a model whose encodings know a vocabulary of training structures, such as the labels of their edges.
+
+        Its parameters are drawn anew, since its tables have a row for each label; so fit it before it is trained, or
+        part of a Transformer. A model whose encodings have no vocabulary is returned as it is.
+
+        Raises:
+            EncodingError: ``structures`` is not a list of structures.
+        """
+        check_structures(structures, "fit")
+        return self._fit(structures) if self.learns else self
+
+    @property
+    def learns(self) -> bool:
+        """Whether :meth:`fit` asks its encodings to learn from structures."""
+        return any(type(each).fit is not Encoding.fit for each in self.encodings)
+
+    def _fit(self, structures: Sequence[Structure]) -> PositionModel:
+        return type(self)(self.dims, **{name: _fit(value, structures) for name, value in self.options().items()})
+
     def extra_repr(self) -> str:
         """Its sizes and options, for ``repr``; a long value, such as all labels of a corpus, is cut."""
         return listed([self.dims, *(f"{name}={value!r}" for name, value in self.options().items())], most=99)
@@ -546,6 +566,13 @@ class PositionModel(nn.Module, metaclass=_Model):
                 f"position model {self.name!r}: the formula of parameters {formula!r} cannot be evaluated ({error}); "
                 f"it may use {letters}; give further letters as super().__init__(dims, encodings, LETTER=SIZE)"
             ) from error
+
+
+def _fit(option: Any, structures: Sequence[Structure]) -> Any:
+    """An option, fitted if it is an encoding or holds some."""
+    if isinstance(option, tuple):
+        return tuple(_fit(each, structures) for each in option)
+    return option.fit(structures) if isinstance(option, Encoding) else option
 
 
 def _check_built(name: str, dims: Any, encodings: Any) -> None:
@@ -643,6 +670,9 @@ class Sum(PositionModel):
     def claimed_params(self) -> int:
         """The formulas of the summands, added."""
         return sum(model.claimed_params() for model in self)
+
+    def _fit(self, structures: Sequence[Structure]) -> Sum:
+        return Sum(self.dims, [each._fit(structures) for each in self], self.layers)
 
     def acting(self, layer: int) -> Iterator[tuple[PositionModel, int]]:
         """The summands that act in a layer, and the number that this layer has for each."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import fields, is_dataclass, replace
+from itertools import accumulate, pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -30,6 +31,7 @@ __all__ = [
     "encode",
     "gathered",
     "holds",
+    "in_buckets",
     "indices",
     "join",
     "numbers",
@@ -259,6 +261,49 @@ def _present(sizes: NDArray[np.int64]) -> Tensor | None:
     """(b, m) which places hold a unit; None if all do."""
     most = int(sizes.max())
     return None if sizes.min() == most else torch.from_numpy(np.arange(most) < sizes[:, None])
+
+
+def in_buckets(
+    encoded: Mapping[Encoding, Column | Sequence[Encoded]],
+    shapes: Sequence[tuple[int, int]],
+    present: Sequence[Tensor | None],
+) -> tuple[Positions, ...]:
+    """The positions of consecutive structures, bucket by bucket.
+
+    Args:
+        encoded: of each encoding, the values of all structures.
+        shapes: (b, m) of each bucket: its structures, and the places that each has.
+        present: (b, m) of each bucket, which places hold a unit, None if all do.
+    """
+    columns = [_in_buckets(encoding, values, shapes) for encoding, values in encoded.items()]
+    of_each = zip(*columns, strict=True) if columns else ((),) * len(shapes)
+    return tuple(
+        Positions(dict(zip(encoded, values, strict=True)), present=there, single=count == 1)
+        for values, there, (count, _) in zip(of_each, present, shapes, strict=True)
+    )
+
+
+def _in_buckets(
+    encoding: Encoding, values: Column | Sequence[Encoded], shapes: Sequence[tuple[int, int]]
+) -> list[Tensor | Lookup | SparsePairs]:
+    """The values of one encoding; pairs with values of one small table all at once."""
+    ends = [0, *accumulate(count for count, _ in shapes)]
+    if not isinstance(values, Column) or not _in_squares(values, encoding):
+        parts = (values[first:end] for first, end in pairwise(ends))
+        return [_joined(encoding, each if isinstance(each, Column) else gathered(encoding, each)) for each in parts]
+    widths = np.repeat(*np.array(shapes).T[::-1])
+    index = torch.from_numpy(values.squares(widths, np.dtype(_narrowest(len(values.values)))))
+    table, rows = torch.from_numpy(owned(values.values)), torch.arange(len(values.values))[None]
+    cells = torch.split(index, [count * most * most for count, most in shapes])
+    return [Lookup(table, rows, each.view(b, m, m)) for each, (b, m) in zip(cells, shapes, strict=True)]
+
+
+def _in_squares(column: Column, encoding: Encoding) -> bool:
+    """Whether a column has a square of pairs of each structure, whose values are few and the same for all."""
+    if column.index is None or column.listed is not None or column.row_starts is not None or encoding.ragged:
+        return False
+    few = column.rows is None and len(column.values) <= _WIDE
+    return few and (column.widths is not None or len(column.index) == int(np.square(column.sizes).sum()))
 
 
 def gathered(encoding: Encoding, encoded: Sequence[Encoded]) -> Column:

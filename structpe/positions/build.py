@@ -123,7 +123,8 @@ def build(config: Config, dims: Dims, *, fit: Sequence[Structure] | None = None)
             these, for their :class:`Sum`; or a mapping with ``cycle``, a list of these for one layer after the other.
             Equal members of a cycle are one model.
         dims: sizes of the Transformer.
-        fit: training structures, for models whose encodings learn from them, such as the labels of their edges.
+        fit: training structures, for models whose encodings learn from them, such as the labels of their edges; graphs
+            without labels need no fit.
 
     Raises:
         PositionError: there is no such model, encoding or option, or an option is of another type; layers do not exist.
@@ -219,21 +220,7 @@ def fitted(config: Config, dims: Dims, structures: Callable[[], Sequence[Structu
         PositionError: there is no such model, encoding or option.
     """
     model = build(config, dims)
-    if all(type(encoding).fit is Encoding.fit for encoding in model.encodings):
-        return describe(model)
-    return describe(_fit(model, structures()))
-
-
-def _fit(model: PositionModel, structures: Sequence[Structure]) -> PositionModel:
-    if isinstance(model, Sum):
-        return Sum(model.dims, [_fit(each, structures) for each in model], model.layers)
-    return type(model)(model.dims, **{name: _fit_option(value, structures) for name, value in model.options().items()})
-
-
-def _fit_option(value: Any, structures: Sequence[Structure]) -> Any:
-    if isinstance(value, tuple):
-        return tuple(_fit_option(each, structures) for each in value)
-    return value.fit(structures) if isinstance(value, Encoding) else value
+    return describe(model.fit(given) if model.learns and (given := structures()) else model)
 
 
 def _described(model: PositionModel, layers: tuple[int, ...] | None) -> Any:

@@ -277,7 +277,8 @@ def concatenated(x: Tensor, position: Tensor) -> Tensor:
     model. In a sum of models, those before this one lose these channels.
     """
     kept = x[..., : x.shape[-1] - position.shape[-1]]
-    return torch.cat([kept, position.to(x.dtype)], dim=-1)
+    # The positions of one structure may serve several rows.
+    return torch.cat([kept, position.to(x.dtype).expand(len(x), -1, -1)], dim=-1)
 
 
 def position_width(model: str, width: int, of_all: int) -> int:

@@ -19,7 +19,7 @@ from structpe.errors import PositionError
 from structpe.positions import Cells, Dims, Positions, Site, Spec
 from structpe.positions.batch import holds, indices, numbers, of_arity, of_whole
 from structpe.positions.places import coordinates
-from structpe.positions.rotary import CELLS, RotaryModel, Turns, check_above_zero, check_even
+from structpe.positions.rotary import CELLS, Rotary, RotaryModel, Turns, check_above_zero, check_even
 from structpe.positions.sinusoids import inverse_frequencies
 from structpe.precision import wide
 from structpe.structure import path
@@ -138,7 +138,7 @@ class AxialRotary3D(AxialRotaryModel, name="axial-rotary-3d"):
         super().__init__(dims, encoding, base, [(0, time), (1, row), (2, pairs - time - row)])
 
 
-class MRoPE(RotaryModel, name="mrope"):
+class MRoPE(Rotary, name="mrope"):
     """Rotary positions of several axes, each turning its own pairs of channels (Wang P. et al. 2024).
 
     ``rotary-half`` whose pairs i of channels are shared out to several numbers per unit: angle t_a(i) b^(-2i/d_h).
@@ -146,7 +146,8 @@ class MRoPE(RotaryModel, name="mrope"):
     Multimodal rotary positions: a(i) is the axis of pair i. The first ``sections[0]`` pairs turn with the first
     encoding, the next ``sections[1]`` with the second, and so on; the inverse frequencies go on from section to section
     as in one axis. (Wang P. et al. 2024, section 2.1, where the axes are time, height and width; Hugging Face's
-    "mrope_section".) Any numbers of a unit can be axes: here, by default, place in the sentence and depth in the tree.
+    "mrope_section"; Qwen3-VL's order is ``rotary`` with ``order`` "interleaved".) Any numbers of a unit can be axes:
+    here, by default, place in the sentence and depth in the tree.
 
     If all axes are equal, this is ``rotary-half``: so a text is unchanged, whose units have one place on all axes.
     q.k depends only on the differences on all axes.
@@ -172,30 +173,9 @@ class MRoPE(RotaryModel, name="mrope"):
         sections: tuple[int, ...] | None = None,
         base: float = 10000.0,
     ) -> None:
-        self._begin(dims, encodings)
-        pairs, axes = dims.head // 2, len(encodings)
-        if not axes:
+        if not encodings:
             raise PositionError(f"position model {self.name!r} needs an axis; give an encoding or several")
-        if sections is None:
-            sections = tuple(pairs // axes + (a < pairs % axes) for a in range(axes))
-        if len(sections) != axes or sum(sections) != pairs or min(sections) < 0:
-            raise PositionError(
-                f"position model {self.name!r} has {pairs} pairs of channels in a head and {axes} axes; sections are "
-                f"{list(sections)}, give {axes} whole numbers whose sum is {pairs}"
-            )
-        self.base, self.sections = base, sections
-
-    def prepare(self, positions: Positions) -> Turns:
-        """The angles, once for all layers."""
-        keys = [numbers(self.name, encoding, positions[encoding]) for encoding in self.encodings]
-        queries = [positions.queries(encoding) for encoding in self.encodings]
-        return Turns(self._angles(queries), self._angles(keys))
-
-    def _angles(self, axes: list[Tensor]) -> Tensor:
-        """(b, 1, n, d_h/2) of (b, n) numbers per axis."""
-        parts = torch.split(self.inverse_frequencies().to(axes[0].device), list(self.sections))
-        each = [places[..., None].double() * part for places, part in zip(axes, parts, strict=True)]
-        return torch.cat(each, dim=-1)[:, None]
+        super().__init__(dims, base=base, layout="halves", axes=encodings, sections=sections or ())
 
 
 class Vectors(NamedTuple):

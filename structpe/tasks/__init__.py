@@ -10,6 +10,7 @@ if TYPE_CHECKING:
         DataConfig,
         GraphToTextConfig,
         InjectConfig,
+        PrepareConfig,
         PretrainedConfig,
         PretrainedTextConfig,
         PretrainedTraining,
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     )
     from structpe.tasks.graph_to_text.generator import Generated, Generator
     from structpe.tasks.graph_to_text.scores import Scores, score
+    from structpe.tasks.parser import ParserConfig, ParserData, ParserTraining
     from structpe.tasks.prediction.config import (
         BenchmarkConfig,
         PredictionConfig,
@@ -43,11 +45,15 @@ __all__ = [
     "LogsConfig",
     "OptimiserConfig",
     "Outcome",
+    "ParserConfig",
+    "ParserData",
+    "ParserTraining",
     "PredictionConfig",
     "PredictionOptimiser",
     "PredictionTraining",
     "PredictionValidation",
     "Predictor",
+    "PrepareConfig",
     "PretrainedConfig",
     "PretrainedTextConfig",
     "PretrainedTraining",
@@ -87,11 +93,15 @@ __getattr__, __dir__ = face(
         "LogsConfig": "training.config",
         "OptimiserConfig": "training.config",
         "Outcome": "prediction.report",
+        "ParserConfig": "parser",
+        "ParserData": "parser",
+        "ParserTraining": "parser",
         "PredictionConfig": "prediction.config",
         "PredictionOptimiser": "prediction.config",
         "PredictionTraining": "prediction.config",
         "PredictionValidation": "prediction.config",
         "Predictor": "prediction.predictor",
+        "PrepareConfig": "graph_to_text.config",
         "PretrainedConfig": "graph_to_text.config",
         "PretrainedTextConfig": "graph_to_text.config",
         "PretrainedTraining": "graph_to_text.config",

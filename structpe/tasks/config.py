@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import asdict, is_dataclass
 from pathlib import Path
@@ -17,7 +17,6 @@ from structpe.registry import check_imported, import_code
 __all__ = [
     "NO_READER",
     "Reads",
-    "as_list",
     "check_folder",
     "differences",
     "import_all",
@@ -192,32 +191,9 @@ def _plain(value: Any) -> Any:
     return [_plain(each) for each in value] if isinstance(value, (list, tuple)) else value
 
 
-def as_list(given: T | Iterable[T], kinds: tuple[type[T], ...], wrong: str, hint: str, none: str) -> list[T]:
-    """A list of one or several objects.
-
-    Args:
-        given: an object or an iterable of objects.
-        kinds: the allowed classes.
-        wrong: the first part of the error about an object of another class: the allowed objects.
-        hint: the last part of that error: the remedy.
-        none: the error if there is no object.
-
-    Raises:
-        ConfigError: there is no object, or one of another class.
-    """
-    several: Any = [given] if isinstance(given, kinds) or not isinstance(given, Iterable) else given
-    each = list(several)
-    if not each:
-        raise ConfigError(none)
-    for one in each:
-        if not isinstance(one, kinds):
-            raise ConfigError(f"{wrong}, and {type(one).__name__} is not one; {hint}")
-    return each
-
-
 NO_READER = (
-    "the run has no reader of its own, as its training files are of several formats, or gone; say what the new file is "
-    "by --reader, or give the items of structpe.read(FILE, reader=...)"
+    "the run has no reader of its own, as it has learned from items, or its training files are of several formats, or "
+    "gone; say what the new file is by --reader, or give the items of structpe.read(FILE, reader=...)"
 )
 
 

@@ -96,7 +96,7 @@ def written(steps: int, out: Path) -> tuple[list[Generated], int]:
             "data": files,
             "prepare": {"vocabulary": 800},
             "model": {"width": 64, "heads": 4, "feedforward": 128, **layers},
-            "encoder_position": ["sinusoidal", "graformer"],
+            "position": ["sinusoidal", "graformer"],
             "training": training,
             "search": {"longest": 60},
             "out": str(out),

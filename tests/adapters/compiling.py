@@ -16,8 +16,8 @@ import numpy as np
 import torch
 from torch._dynamo.utils import counters
 
-from structpe.adapters.timm import inject as inject_into_vit
-from structpe.adapters.transformers import TokenPositions, inject
+from structpe.adapters import inject
+from structpe.adapters.transformers import TokenPositions
 from tests.adapters.models import GRAPH, SMALL, UNITS, small, texts
 from tests.adapters.vision import vit
 
@@ -74,7 +74,7 @@ def difference_of_images() -> dict[str, Any]:
     torch._dynamo.reset()
     counters.clear()
     model = vit("form")
-    inject_into_vit(model, "t5", start="own")
+    inject(model, "t5", start="own")
     compiled, by = torch.compile(model, backend="aot_eager"), 0.0
     for shape in ((2, 3, 16, 16), (1, 3, 8, 24)):
         images = torch.ones(shape).cumsum(-1) / 10

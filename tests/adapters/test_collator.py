@@ -11,7 +11,8 @@ import torch
 import transformers as hf
 from tokenizers import Tokenizer, models, pre_tokenizers
 
-from structpe.adapters.transformers import Collator, TokenPositions, inject
+from structpe.adapters import inject
+from structpe.adapters.transformers import Collator, TokenPositions
 from structpe.encodings import Distance, Offset, Order
 from structpe.errors import PositionError, StructPEError
 from structpe.structure import Structure, path

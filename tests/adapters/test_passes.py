@@ -16,7 +16,7 @@ from torch_geometric.loader import DataLoader
 from torch_geometric.nn import GINConv, GPSConv, TransformerConv
 
 from structpe import encode
-from structpe.adapters import pyg, pytorch, timm, transformers
+from structpe.adapters import inject, pyg, transformers
 from structpe.adapters._injection import _generator_states, _with_same_draws
 from structpe.adapters._passes import Passes
 from structpe.errors import PositionError
@@ -41,7 +41,7 @@ def of_pytorch() -> tuple[Any, Call]:
     torch.manual_seed(0)
     model = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), 2).eval()
     position = build(DISTANCES, Dims(8, 2, 2))
-    pytorch.inject(model, position)
+    inject(model, position, start="own")
     given = [encode([each], position.encodings) for each in GRAPHS]
     return model.layers[0].linear1, lambda i: model(torch.ones(1, 4, 8).cumsum(1), structpe=given[i])
 
@@ -50,7 +50,7 @@ def of_pyg(layer: Any, inner: str) -> tuple[Any, Call]:
     torch.manual_seed(0)
     conv: Any = layer().eval()
     position = build(DISTANCES, Dims(8, 2, 1))
-    handle = pyg.inject(conv, position)
+    handle = inject(conv, position, start="own")
     both = [torch.tensor(edges).T for edges in EDGES]
     data = [Data(x=torch.eye(4, 8), edge_index=torch.cat([each, each.flip(0)], dim=1)) for each in both]
     batches = [next(iter(DataLoader(pyg.AddEncoding(*position.encodings).many([each])))) for each in data]  # type: ignore[arg-type]
@@ -65,14 +65,14 @@ def of_pyg(layer: Any, inner: str) -> tuple[Any, Call]:
 
 def of_timm() -> tuple[Any, Call]:
     model = vit("form")
-    timm.inject(model, "t5", start="own")
+    inject(model, "t5", start="own")
     sizes = [(1, 3, 16, 16), (1, 3, 8, 32)]
     return model.blocks[0].norm1, lambda i: model(torch.ones(sizes[i]).cumsum(-1))
 
 
 def of_transformers(writes: bool) -> tuple[Any, Call]:
     model = small("t5")
-    position = transformers.inject(model, DISTANCES, start="own").position
+    position = inject(model, DISTANCES, start="own").position
     batch = {key: each[:1] for key, each in texts(model).items()}
     units = [[0, 1, 2, 3, -1, -1, -1, -1]]
     given = [transformers.TokenPositions.of([each], units, position.encodings) for each in GRAPHS]
@@ -151,13 +151,13 @@ def test_passes_are_of_one_thread_and_the_innermost_is_known() -> None:
 def test_what_is_put_into_a_model_in_eval_is_in_eval(training: bool) -> None:
     spectral: Any = {"name": "dwivedi", "encoding": {"name": "laplacian", "k": 2}}
     encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), 2).train(training)
-    pytorch.inject(encoder, build(spectral, Dims(8, 2, 2)))
+    inject(encoder, build(spectral, Dims(8, 2, 2)), start="own")
     conv = GPSConv(8, None, heads=2).train(training)
-    pyg.inject(conv, build(DISTANCES, Dims(8, 2, 1)))
+    inject(conv, build(DISTANCES, Dims(8, 2, 1)), start="own")
     image = vit("form").train(training)
-    timm.inject(image, "vit")
+    inject(image, "vit")
     bert = small("bert").train(training)
-    transformers.inject(bert, spectral)
+    inject(bert, spectral)
     for model in (encoder, conv, image, bert):
         assert {each.training for each in model.modules()} == {training}, type(model).__name__
 
@@ -165,7 +165,7 @@ def test_what_is_put_into_a_model_in_eval_is_in_eval(training: bool) -> None:
 def test_a_position_model_of_eval_draws_nothing_at_random() -> None:
     encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), 2).eval()
     position = build({"name": "dwivedi", "encoding": {"name": "laplacian", "k": 2}}, Dims(8, 2, 2))
-    pytorch.inject(encoder, position)
+    inject(encoder, position, start="own")
     given, x = encode(GRAPHS[:1], position.encodings), torch.ones(1, 4, 8)
     calls = [encoder(x, structpe=given) for _ in range(8)]
     assert all(torch.equal(each, calls[0]) for each in calls)
@@ -191,7 +191,7 @@ def test_layers_of_pytorch_that_were_wrapped_before_are_computed_again_with_thei
             encoder.layers = nn.ModuleList(map(Again, encoder.layers))
         position = build(DISTANCES, Dims(8, 2, 2))
         drawn(position)
-        pytorch.inject(encoder, position)
+        inject(encoder, position, start="own")
         losses = [
             encoder(torch.eye(4, 8)[None], structpe=encode([g], position.encodings)).pow(2)[..., 0].sum()
             for g in GRAPHS
@@ -204,7 +204,7 @@ def test_layers_of_pytorch_that_were_wrapped_before_are_computed_again_with_thei
 
 def test_a_layer_of_pytorch_outside_of_its_encoder_says_what_to_do() -> None:
     encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), 2)
-    pytorch.inject(encoder, build(DISTANCES, Dims(8, 2, 2)))
+    inject(encoder, build(DISTANCES, Dims(8, 2, 2)), start="own")
     with pytest.raises(PositionError, match=r"called by itself, where it knows no positions.*wrap them before inject"):
         encoder.layers[0](torch.ones(1, 4, 8))
 
@@ -216,7 +216,7 @@ def test_layers_of_pyg_are_computed_again_while_their_batch_is_read(layer: Any) 
         torch.manual_seed(0)
         conv, position = layer(), build(DISTANCES, Dims(8, 2, 1))
         drawn(position)
-        handle = pyg.inject(conv, position)
+        handle = inject(conv, position, start="own")
         edges = torch.tensor([*EDGES[0], (1, 0), (3, 0)]).T.contiguous()
         with handle.reading(encode(GRAPHS[:1], position.encodings)):
             given = torch.randn(4, 8, generator=torch.Generator().manual_seed(0)).requires_grad_(), edges

@@ -8,9 +8,9 @@ import pytest
 import torch
 import transformers as hf
 
-from structpe.adapters._passes import added
+from structpe.adapters import dims, inject
 from structpe.adapters._tokens import NONE, TokenUnits
-from structpe.adapters.transformers import TokenPositions, dims, inject
+from structpe.adapters.transformers import TokenPositions
 from structpe.attention import attend
 from structpe.errors import PositionError
 from structpe.positions import Dims, PositionModel, Site, build
@@ -100,9 +100,9 @@ def test_every_family_keeps_the_vectors_of_pieces(host: str, where: Any) -> None
         made_for = {"name": config, **({"encoding": "undirected-distance"} if config == "shaw" else {})}
         if host == "t5" and config != "shaw":
             with pytest.raises(PositionError, match="the hidden vectors have 32 numbers and all heads together 64"):
-                inject(model, made_for, where)
+                inject(model, made_for, where=where)
             continue
-        position = inject(model, made_for, where).position
+        position = inject(model, made_for, where=where).position
         structpe = TokenPositions.of([path(list("abcde"))] * 2, [PIECES] * 2, position.encodings)
         assert torch.allclose(logits(model, **batch, structpe=structpe), before, atol=2e-5), config
 
@@ -149,16 +149,6 @@ def test_pairs_without_a_unit_on_both_sides_are_left_as_they_are(field: str) -> 
     expected = attend(q, k[:, :, some], v[:, :, some], Terms(), "dense")
     assert torch.allclose(found[:, :, untouched], expected[:, :, untouched], atol=1e-6)
     assert not torch.allclose(attend(q, k, v, terms, "dense")[:, :, [0, 2, 3]], plain[:, :, [0, 2, 3]], atol=1e-3)
-
-
-def test_a_query_that_attends_to_nothing_has_zeros_and_others_what_was_given() -> None:
-    mask = torch.randn(1, 2, 3, 3)
-    mask[:, 0, 1, :2], mask[:, :, 2] = -torch.inf, -torch.inf
-    (found,) = added({"m": None, "p": torch.tensor([[False, False, True]])}, mask, "m", "p").values()
-    expected = mask.clone()
-    expected[..., 2] = -torch.inf
-    expected[:, 0, 1], expected[:, :, 2] = 0.0, 0.0  # the first lost its last key, the second had none
-    assert torch.equal(found, expected.flatten(0, 1))
 
 
 # Models that rotate queries and keys themselves.

@@ -21,7 +21,8 @@ from torch_geometric.nn import GINConv, GPSConv, TransformerConv
 from torch_geometric.utils import to_dense_batch
 
 from structpe import attend
-from structpe.adapters.pyg import AddEncoding, eject, inject, positions
+from structpe.adapters import eject, inject
+from structpe.adapters.pyg import AddEncoding, positions
 from structpe.encodings import ENCODINGS, Encoding
 from structpe.errors import EncodingError, PositionError, StoreError, StructureError
 from structpe.formats import as_structure
@@ -139,7 +140,7 @@ def test_with_a_bias_of_zero_the_model_computes_what_it_did(training: bool) -> N
     position = build({"name": "t5-unshared", "encoding": "undirected-distance"}, Dims(8, 2, 2))
     torch.nn.init.zeros_(position.get_parameter("table.weight"))
     batch = loaded(position.encodings)
-    handle = inject(net, position)
+    handle = inject(net, position, start="own")
     # Where a mask has a gradient PyTorch computes attention by another kernel.
     for learned, most in ((False, 0.0), (True, 1e-5)):
         position.requires_grad_(learned)
@@ -157,7 +158,7 @@ def test_a_bias_is_added_to_the_scores_of_each_graph() -> None:
     position = build({"name": "t5", "encoding": "undirected-distance"}, Dims(8, 2, 1))
     batch, table = loaded(position.encodings), position.get_parameter("table.weight")[0]
     torch.nn.init.normal_(table)
-    handle, attention = inject(conv, position), conv.attn
+    handle, attention = inject(conv, position, start="own"), conv.attn
     seen: list[Any] = []
     attention.register_forward_hook(lambda _, given, out: seen.append((given[0], out[0])))
     with torch.no_grad(), handle.reading(batch):
@@ -180,9 +181,9 @@ def test_a_bias_is_added_to_the_scores_of_each_graph() -> None:
 def test_a_pass_says_which_graphs_it_is_over() -> None:
     net = Net().eval()
     plain, position = copy.deepcopy(net), build({"name": "t5", "encoding": "undirected-distance"}, Dims(8, 2, 2))
-    handle, batch = inject(net, position), loaded(position.encodings)
+    handle, batch = inject(net, position, start="own"), loaded(position.encodings)
     given = batch.x, batch.edge_index, batch.batch
-    with pytest.raises(PositionError, match=r"bound to no graphs; write with handle\.reading\(batch\)"):
+    with pytest.raises(PositionError, match=r"has no positions for it; .* within handle\.reading\(\.\.\.\)"):
         net(*given)
     with handle.reading(None):
         assert torch.allclose(net(*given), plain(*given), atol=1e-6)
@@ -191,17 +192,22 @@ def test_a_pass_says_which_graphs_it_is_over() -> None:
     eject(net)
     assert torch.allclose(net(*given), plain(*given), atol=1e-6)
     assert dict(net.named_parameters()).keys() == dict(plain.named_parameters()).keys()
-    inject(net, position)
+    inject(net, position, start="own")
 
 
 @pytest.mark.parametrize(
     ("model", "name", "dims", "message"),
     [
-        (torch.nn.Linear(2, 2), "t5", Dims(8, 2, 2), "Linear has no GPSConv and no TransformerConv layer"),
+        (
+            torch.nn.Linear(2, 2),
+            "t5",
+            Dims(8, 2, 2),
+            "Linear is not known; .* TransformerConv of PyG",
+        ),
         (GPSConv(8, None, 2, attn_type="performer"), "t5", Dims(8, 2, 1), "needs attn_type='multihead'"),
-        (Net(), "t5", Dims(8, 4, 2), r"have \(width, heads\) \(8, 2\)"),
-        (Net(), "t5", Dims(8, 2, 3), "the 2 layers have"),
-        (Net(), "learned", Dims(8, 2, 2), "add encodings of nodes to the features x"),
+        (Net(), "t5", Dims(8, 4, 2), r"needs Dims\(width=8, heads=2, layers=2\)"),
+        (Net(), "t5", Dims(8, 2, 3), r"needs Dims\(width=8, heads=2, layers=2\)"),
+        (Net(), "learned", Dims(8, 2, 2), "Encodings of nodes can be features x, see"),
     ],
 )
 def test_what_cannot_enter(model: torch.nn.Module, name: str, dims: Dims, message: str) -> None:
@@ -212,7 +218,7 @@ def test_what_cannot_enter(model: torch.nn.Module, name: str, dims: Dims, messag
 def test_a_second_position_model_is_refused() -> None:
     net = Net()
     inject(net, build("t5", Dims(8, 2, 2)))
-    with pytest.raises(PositionError, match="there is a position model already"):
+    with pytest.raises(PositionError, match="the encoder has a position model already"):
         inject(net, build("t5", Dims(8, 2, 2)))
 
 
@@ -268,7 +274,7 @@ def test_with_a_bias_of_zero_transformer_convolutions_are_what_they_were(trainin
     torch.nn.init.zeros_(table)
     batch = loaded(position.encodings)
     given = batch.x, batch.edge_index, torch.randn(batch.num_edges, 3)
-    handle = inject(net, position)
+    handle = inject(net, position, start="own")
     torch.manual_seed(1)
     with handle.reading(batch):
         found = net(*given)
@@ -296,7 +302,7 @@ def test_on_all_pairs_a_transformer_convolution_is_attention_with_the_terms() ->
     q, k, v = (each(batch.x).view(-1, 2, 4) for each in (conv.lin_query, conv.lin_key, conv.lin_value))
     sizes = [data.num_nodes for data in given]
     pairs = [torch.cartesian_prod(*[torch.arange(n)] * 2).T + first for n, first in zip(sizes, batch.ptr, strict=False)]
-    handle = inject(conv, position)
+    handle = inject(conv, position, start="own")
     with handle.reading(batch):
         found = conv(batch.x, torch.cat(pairs, dim=1)).split(sizes)
     for data, mine, *each in zip(given, found, *(x.split(sizes) for x in (q, k, v)), strict=True):
@@ -311,7 +317,7 @@ def test_an_edge_that_may_not_attend_counts_nothing() -> None:
     position = build("alibi-causal", Dims(8, 2, 1))
     conv = TransformerConv(8, 4, 2, root_weight=False)
     batch = loaded_of([data], position.encodings)
-    handle = inject(conv, position)
+    handle = inject(conv, position, start="own")
     with handle.reading(batch):
         _, (_, weights) = conv(batch.x, batch.edge_index, return_attention_weights=True)
         alone, (_, of_all) = conv(batch.x, batch.edge_index[:, 1:], return_attention_weights=True)
@@ -331,7 +337,7 @@ def test_an_edge_that_may_not_attend_counts_nothing() -> None:
 def test_edges_are_those_of_the_graphs(edges: Any, message: str) -> None:
     position = build({"name": "t5", "encoding": "undirected-distance"}, Dims(8, 2, 1))
     batch, conv = loaded(position.encodings), TransformerConv(8, 4, 2)
-    handle = inject(conv, position)
+    handle = inject(conv, position, start="own")
     with handle.reading(batch), pytest.raises(PositionError, match=message):
         conv(batch.x, edges)
 

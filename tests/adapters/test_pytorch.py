@@ -11,7 +11,8 @@ from torch import nn
 from torch.nn.attention import flex_attention as of_torch
 from torch.nn.functional import scaled_dot_product_attention
 
-from structpe.adapters.pytorch import additive_masks, eject, flex, inject
+from structpe.adapters import eject, inject
+from structpe.adapters.pytorch import additive_masks, flex
 from structpe.attention import attend
 from structpe.errors import PositionError, UnsupportedTerm
 from structpe.positions import Dims, PositionModel, Positions, Site, build
@@ -119,7 +120,7 @@ def test_an_encoder_of_pytorch_is_one_with_the_terms(
 ) -> None:
     # The fast path, in inference without gradients, would answer NaN.
     whole = encoder(norm_first, batch_first).train(training)
-    position = inject(whole, biased("t5-unshared"))
+    position = inject(whole, biased("t5-unshared"), start="own").position
     (positions, present), x = batch(position), drawn(3, 10, 8)
     with torch.set_grad_enabled(gradients):
         given = x if batch_first else x.transpose(0, 1)
@@ -143,14 +144,14 @@ def test_pytorchs_fast_path_is_wrong_with_such_masks_and_not_taken() -> None:
     mask = mask.masked_fill((torch.arange(10) > 6)[None, :, None], -torch.inf)
     with torch.no_grad():
         assert not whole.layers[0](drawn(3, 10, 8), src_mask=mask).isfinite().all()
-        inject(whole, position)
+        inject(whole, position, start="own")
         assert whole(drawn(3, 10, 8), structpe=positions).isfinite().all()
 
 
 @pytest.mark.parametrize("name", ["t5", "learned"])
 def test_one_layer_and_its_inputs(name: str) -> None:
     layer: Any = encoder().layers[0]
-    position = inject(layer, made(name, Dims(8, 2, 1)))
+    position = inject(layer, made(name, Dims(8, 2, 1)), start="own").position
     positions, present = batch(position)
     x, prepared = drawn(3, 10, 8), position.prepare(positions)
     terms = position.terms(prepared, Site(0)) + Terms(mask=(present[:, None, None],))
@@ -163,7 +164,7 @@ def test_one_layer_and_its_inputs(name: str) -> None:
 def test_an_attention_of_pytorch_keeps_its_own_masks(batch_first: bool) -> None:
     torch.manual_seed(0)
     attention = nn.MultiheadAttention(8, 2, batch_first=batch_first).double()
-    position = inject(attention, made("t5", Dims(8, 2, 1)))
+    position = inject(attention, made("t5", Dims(8, 2, 1)), start="own").position
     (positions, present), x = batch(position), drawn(3, 10, 8)
     given = x if batch_first else x.transpose(0, 1)
     earlier = torch.ones(10, 10, dtype=torch.bool).triu(1)
@@ -193,9 +194,9 @@ def test_without_positions_it_is_the_module_of_before() -> None:
 
 def test_numbers_are_part_of_the_module() -> None:
     whole = encoder()
-    inject(whole, biased("t5"))
+    inject(whole, biased("t5"), start="own")
     other = encoder()
-    inject(other, build("t5", DIMS).double())
+    inject(other, build("t5", DIMS).double(), start="own")
     other.load_state_dict(whole.state_dict())
     positions, x = batch(biased("t5"))[0], drawn(3, 10, 8)
     assert torch.equal(other.eval()(x, structpe=positions), whole.eval()(x, structpe=positions))
@@ -204,10 +205,15 @@ def test_numbers_are_part_of_the_module() -> None:
 @pytest.mark.parametrize(
     ("module", "name", "dims", "message"),
     [
-        (nn.Linear(2, 2), "t5", DIMS, "a Linear is not known; known are nn.TransformerEncoder"),
-        (encoder(), "t5", Dims(8, 2, 2), "has width 8, 2 heads and 3 layers"),
-        (encoder(), "cope", DIMS, "replaces attention or its inputs; choose another"),
-        (nn.MultiheadAttention(8, 2), "learned", Dims(8, 2, 1), "acts on the input of a layer, not of an attention"),
+        (nn.Linear(2, 2), "t5", DIMS, "Linear is not known; known are models of Hugging Face, nn.TransformerEncoder"),
+        (encoder(), "t5", Dims(8, 2, 2), r"the encoder needs Dims\(width=8, heads=2, layers=3\)"),
+        (encoder(), "cope", DIMS, "would not be used; say so with instead=True"),
+        (
+            nn.MultiheadAttention(8, 2),
+            "learned",
+            Dims(8, 2, 1),
+            "which the encoder of MultiheadAttention cannot take",
+        ),
     ],
 )
 def test_what_cannot_enter(module: nn.Module, name: str, dims: Dims, message: str) -> None:
@@ -218,10 +224,14 @@ def test_what_cannot_enter(module: nn.Module, name: str, dims: Dims, message: st
 def test_a_second_position_model_and_something_else_than_positions() -> None:
     whole = encoder()
     inject(whole, biased("t5"))
-    with pytest.raises(PositionError, match="there is a position model already"):
+    with pytest.raises(PositionError, match="the encoder has a position model already"):
         inject(whole, biased("t5"))
-    with pytest.raises(PositionError, match=r"structpe takes the Positions of structpe\.encode; given is list"):
+    with pytest.raises(PositionError, match="structpe is an empty list; give a structure for each row"):
         whole(drawn(3, 10, 8), structpe=[])
+    with pytest.raises(PositionError, match=r"structpe takes what structpe\.encode gives, .*; given is list"):
+        whole(drawn(3, 10, 8), structpe=[object()])
+    with pytest.raises(PositionError, match="the positions are of 10 units, and there are 9 tokens"):
+        whole(drawn(3, 9, 8), structpe=batch(biased("t5"))[0])
     with pytest.raises(PositionError, match="positions are of a batch; the input has 2 axes"):
         whole(drawn(10, 8), structpe=batch(biased("t5"))[0])
 

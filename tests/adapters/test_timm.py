@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from structpe.adapters.timm import dims, eject, inject
+from structpe.adapters import dims, eject, inject
 from structpe.errors import PositionError
 from structpe.positions import Dims, build
 from tests.adapters.vision import HEADS, WIDTH, vit
@@ -142,7 +142,7 @@ def test_checkpointed_passes_of_two_forms_have_the_gradients_of_each(kind: str) 
         model.zero_grad()
         # As many patches in both, and both passes before the gradients.
         sum(model(images(1, 3, *size)).square().sum() for size in ((16, 16), (8, 32))).backward()  # type: ignore[union-attr]
-        grads.append([each.grad for each in injected.parameters() if each.grad is not None])
+        grads.append([each.grad for each in injected.injected.parameters() if each.grad is not None])
     assert len(grads[0]) == len(grads[1]) > 1
     for one, other in zip(*grads, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
@@ -172,8 +172,8 @@ def passed(model: Any, position: Any, **options: Any) -> torch.Tensor:
     ("position", "options", "message"),
     [
         (build("t5", Dims(8, 2, 2)), {}, r"was built for Dims\(width=8, .* needs Dims\(width=12, heads=3, layers=2\)"),
-        ("grit", {}, "replaces attention or its inputs"),
-        ("t5", {"layers": [0, 2]}, r"layers are \[0, 2\]; the model has blocks 0 to 1"),
+        ("grit", {}, "has its own attention, which the encoder of Form cannot take"),
+        ("t5", {"layers": [0, 2]}, "there is no layer 2; the encoder has 2, 0..1"),
         ("mixed-rotary", {}, "cannot start at zero; use start='own'"),
         ("sinusoidal-nd", {}, "has no numbers to learn"),
     ],
@@ -186,12 +186,12 @@ def test_what_cannot_enter(position: Any, options: Any, message: str) -> None:
 
 
 def test_what_a_pass_cannot_be() -> None:
-    with pytest.raises(PositionError, match="Linear is not a Vision Transformer of timm's form"):
+    with pytest.raises(PositionError, match=r"Linear is not known; .* Vision Transformers of timm's form"):
         inject(torch.nn.Linear(2, 2), "t5")
     model = vit("form", drop=True)
     with pytest.raises(PositionError, match=r"18 tokens, and the images have 3 \+ 16, .*set patch_drop_rate to 0"):
         passed(model, "t5")
-    with pytest.raises(PositionError, match="there is a position model already"):
+    with pytest.raises(PositionError, match="the encoder has a position model already"):
         inject(model, "t5")
     model = vit("form")
     model.blocks[1].attn.fused_attn = False

@@ -10,7 +10,8 @@ import torch
 import transformers as hf
 from peft import LoraConfig, get_peft_model
 
-from structpe.adapters.transformers import Handle, inject, load
+from structpe.adapters import Handle, inject
+from structpe.adapters.transformers import load
 from tests.adapters.models import GRAPH, HEADED, SMALL, logits, small, tokenizer, without_dropout
 from tests.representatives import only
 

@@ -18,10 +18,10 @@ import pytest
 import torch
 import transformers as hf
 
-from structpe.adapters import transformers
+from structpe.adapters import dims, eject, inject, transformers
 from structpe.adapters._injection import Pass
 from structpe.adapters._tokens import NONE
-from structpe.adapters.transformers import TokenPositions, attention, dims, eject, inject, load, take_t5
+from structpe.adapters.transformers import TokenPositions, attention, load, take_t5
 from structpe.attention import additive, attend
 from structpe.encodings import Offset
 from structpe.errors import PositionError, StoreError
@@ -82,7 +82,7 @@ def test_at_first_nothing_changes_and_every_number_has_a_gradient(entered: tuple
     model = small(name)
     batch = texts(model)
     before = logits(model, **batch)
-    injected = inject(model, {"name": position, "encoding": "undirected-distance"}, where)
+    injected = inject(model, {"name": position, "encoding": "undirected-distance"}, where=where)
     structpe = given(model)
     assert close(logits(model, **batch, structpe=structpe), before)
     out = model(**batch, structpe=structpe)
@@ -123,7 +123,7 @@ def check_advice(error: PositionError) -> None:
         raise error
 
 
-ADVICE = re.compile(r"use start='own'|choose another|choose one|in another model|of one's own", re.DOTALL)
+ADVICE = re.compile(r"use start='own'|choose another|choose one|in another model|of one's own|instead=True", re.DOTALL)
 
 
 class AsInTheOriginal:
@@ -389,7 +389,7 @@ def test_a_batch_without_positions_is_refused_unless_it_says_so() -> None:
     before = logits(model, **batch)
     injected = inject(model, {"name": "t5", "encoding": "undirected-distance"})
     randomised(injected.position)
-    with pytest.raises(PositionError, match="the batch has no positions for it; make batches"):
+    with pytest.raises(PositionError, match="the batch has no positions for it; call it with structpe="):
         logits(model, **batch)
     assert torch.allclose(logits(model, **batch, structpe=None), before, atol=1e-6)
 
@@ -398,7 +398,7 @@ def test_units_of_the_encoders_tokens_are_not_taken_for_those_of_the_decoders() 
     model = small("t5")
     batch = texts(model)
     before = logits(model, **batch)
-    encodings = inject(model, {"name": "shaw", "encoding": "undirected-distance"}, "decoder").position.encodings
+    encodings = inject(model, {"name": "shaw", "encoding": "undirected-distance"}, where="decoder").position.encodings
     randomised(model.structpe["decoder"].position)
     with pytest.raises(PositionError, match=r"tokens of the encoder are, .* give structpe=\{'encoder'"):
         logits(model, **batch, structpe=given(model))
@@ -559,7 +559,7 @@ def test_generation_with_a_cache_is_generation_without(writing: tuple[str, str, 
 )
 def test_a_decoder_whose_text_is_a_path_generates_with_a_cache(name: str, position: str) -> None:
     model = small(name)
-    injected = inject(model, position, "decoder", start="own", structures="path")
+    injected = inject(model, position, where="decoder", start="own", structures="path")
     with torch.no_grad():
         for parameter in injected.position.parameters():
             parameter.mul_(100)
@@ -596,7 +596,7 @@ def test_two_position_models_in_encoder_and_cross_attention() -> None:
     batch = texts(model)
     before = logits(model, **batch)
     inject(model, {"name": "t5", "encoding": "undirected-distance"})
-    cross = inject(model, {"name": "shaw", "encoding": "undirected-distance"}, "cross")
+    cross = inject(model, {"name": "shaw", "encoding": "undirected-distance"}, where="cross")
     whole = given(model)
     assert torch.allclose(logits(model, **batch, structpe=whole), before, atol=1e-6)
     randomised(cross.position)
@@ -611,7 +611,7 @@ def test_in_cross_attention_a_token_stands_at_the_root_or_where_it_is_said(
     targets: list[list[int]] | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = small("bart")
-    handle = inject(model, {"name": "t5-unshared", "encoding": "undirected-distance"}, "cross", start="own")
+    handle = inject(model, {"name": "t5-unshared", "encoding": "undirected-distance"}, where="cross", start="own")
     randomised(handle.position)
     structpe, table = given(model), handle.position.get_parameter("table.weight")
     if targets is not None:
@@ -706,13 +706,25 @@ def test_ejected_it_is_the_model_of_before() -> None:
 @pytest.mark.parametrize(
     ("name", "position", "options", "message"),
     [
-        ("bert", "t5", {"where": "cross"}, "'bert' has no attention 'cross' to enter; it has encoder"),
+        ("bert", "t5", {"where": "cross"}, "BertForMaskedLM has no attention 'cross' to enter; it has encoder"),
         ("bert", "t5", {"layers": [2]}, "there is no layer 2; the encoder has 2, 0..1"),
         ("bert", "t5", {"layers": [1, 1]}, "give one or more, each once"),
         ("bert", "alibi", {}, "'alibi' has no numbers to learn.* use start='own'"),
-        ("bert", "deberta-v2", {"start": "own"}, "has its own attention, which another model cannot do"),
-        ("t5", "learned", {"where": "cross"}, "acts on the input, and cross-attention has none"),
-        ("bert", "t5", {"instead": True}, "the encoder has no bias to replace"),
+        (
+            "bert",
+            "deberta-v2",
+            {"start": "own"},
+            "has its own attention, which the encoder of Bert.* cannot take",
+        ),
+        (
+            "t5",
+            "learned",
+            {"where": "cross"},
+            "the vectors that enter the first layer, which the cross of T5.* cannot take",
+        ),
+        ("t5", "t5", {"where": "cross", "instead": True}, "the cross of T5.* has no positions of its own"),
+        ("gpt2", "t5", {"layers": [0], "instead": True}, "learned positions of GPT2.* enter before all layers"),
+        ("bert", "t5", {"start": "half"}, "start is 'half'; it must be one of zero, own"),
         ("bert", "deberta", {}, "acts by scale changes a pretrained model from the beginning.* use start='own'"),
         ("bert", "mixed-rotary", {}, "acts by maps changes a pretrained model.* use start='own'"),
         ("llama", "wire", {}, "acts by maps changes a pretrained model.* use start='own'"),
@@ -735,7 +747,7 @@ def test_sizes_and_second_position_models_are_checked() -> None:
     with pytest.raises(PositionError, match="the encoder has a position model already; give both as one"):
         inject(model, "shaw")
     with pytest.raises(PositionError, match="the hidden vectors have 32 numbers and all heads together 64"):
-        inject(model, "learned", "decoder", start="own", structures="path")
+        inject(model, "learned", where="decoder", start="own", structures="path")
     assert set(model.structpe) == {"encoder"}
 
 
@@ -759,7 +771,7 @@ def test_what_is_refused_leaves_the_model_as_it_was() -> None:
     before = logits(model, **batch)
     for position, where in (("rotary", "cross"), ("rotary", "encoder"), ("learned", "encoder")):
         with pytest.raises(PositionError):
-            inject(model, position, where)  # type: ignore[arg-type]
+            inject(model, position, where=where)  # type: ignore[arg-type]
     assert not hasattr(model, "structpe")
     assert getattr(model.config, "structpe", None) is None
     assert model.config._attn_implementation == "sdpa"

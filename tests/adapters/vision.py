@@ -84,8 +84,9 @@ class Patches(nn.Module):
 class Form(nn.Module):
     """The form that the adapter needs, and a head."""
 
-    def __init__(self, drop: bool = False) -> None:
+    def __init__(self, drop: bool = False, learned: bool = False) -> None:
         super().__init__()
+        self.pos_embed = nn.Parameter(torch.zeros(1, 3, WIDTH)) if learned else None
         self.embed_dim, self.num_prefix_tokens, self.grad_checkpointing, self.drop = WIDTH, 3, False, drop
         self.patch_embed, self.prefix = Patches(), nn.Parameter(torch.zeros(1, 3, WIDTH))
         self.blocks, self.head = nn.Sequential(Block(), Block()), nn.Linear(WIDTH, 5)
@@ -95,7 +96,10 @@ class Form(nn.Module):
 
     def forward(self, images: Tensor, attn_mask: Tensor | None = None, is_causal: bool = False) -> Tensor:
         patches = self.patch_embed(images).flatten(1, 2)
-        x = torch.cat([self.prefix.expand(len(images), -1, -1), patches[:, 1:] if self.drop else patches], dim=1)
+        prefix = self.prefix if self.pos_embed is None else self.prefix + self.pos_embed
+        if self.pos_embed is not None:
+            patches = patches + self.pos_embed.sum(1) * torch.arange(patches.shape[1])[:, None]
+        x = torch.cat([prefix.expand(len(images), -1, -1), patches[:, 1:] if self.drop else patches], dim=1)
         for block in self.blocks:
             if self.grad_checkpointing and self.training:
                 x = torch.utils.checkpoint.checkpoint(block, x, use_reentrant=False)

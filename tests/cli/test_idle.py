@@ -17,13 +17,15 @@ ACTS: dict[str, str] = {
     "convert": "--formats --writer --reader --option --on-error",
     "data": "",
     "demo": "--steps --out",
+    "encodings": "--structure --per --sort --json",
     "encode": "--encoding --out --graph --scheduler --reader --option --on-error",
     "evaluate": "--reader --option --on-error --device --beam --longest --json",
     "explain": "",
     "figure": "--position --checkpoint --file --out",
     "generate": "--reader --option --on-error --device --beam --longest --json --out",
     "parse": "--out",
-    "positions": "--encodings --json",
+    "positions": "--width --heads --layers --json --sort --structure --injection --reference --learnable "
+    "--no-learnable --recurring --no-recurring --unbound --no-unbound --decodes --no-decodes",
     "predict": "--reader --option --on-error --device --out",
     "samples": "",
     "show": "--encoding --position --checkpoint --out --index --reader --option --on-error --quantity",
@@ -34,11 +36,8 @@ ACTS: dict[str, str] = {
 
 TREE = shlex.quote(str(SAMPLES / "trees_sample" / "sample.conllu"))
 MODEL = "--position t5"
-FLAGS = ("--learnable", "--recurring", "--unbound", "--decodes")
-FILTERS = ("--structure tree", "--injection APE", "--reference A", *FLAGS, *(f"--no-{flag[2:]}" for flag in FLAGS))
 SIZES = ("--width 8", "--heads 2", "--layers 2")
 READING = ("--reader amr", "--option a=1", "--on-error skip")
-POSITIONS = "is a filter of position models; leave it out with --encodings"
 IDLE: dict[str, list[tuple[str, str, str]]] = {
     "app": [(option, "", "is an option of reading, and no file is given") for option in READING],
     "data": [
@@ -88,8 +87,6 @@ IDLE: dict[str, list[tuple[str, str, str]]] = {
         ("--train a", "a --out b", "TEXT has no effect here: leave it out with --train"),
     ],
     "positions": [
-        *((option, "--encodings", POSITIONS) for option in FILTERS),
-        *((option, "--encodings", "has no effect on encodings") for option in (*SIZES, "--notes")),
         ("--notes", "--json", "has no effect with --json, which has the notes"),
     ],
     "show": [

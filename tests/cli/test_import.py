@@ -78,8 +78,8 @@ def test_what_a_file_adds_is_there_by_name(folder: Path) -> None:
         StoreError, match=r"'own-parity', .*; import its code \(structpe\.import_code\), or encode again"
     ):
         load("stored")
-    assert "own-parity" in output("positions", "--encodings", "own", "--import", "own.py")
-    assert "no encoding has 'own-parity'" in complaint("positions", "--encodings", "own-parity", code=1)
+    assert "own-parity" in output("encodings", "own", "--import", "own.py")
+    assert "no encoding has 'own-parity'" in complaint("encodings", "own-parity", code=1)
 
 
 @pytest.mark.slow
@@ -108,7 +108,7 @@ def test_a_run_says_which_code_it_needs_and_does_not_run_it(folder: Path) -> Non
     sample = Path(structpe.sample("amr_sample/dev.txt")).resolve()
     few = ["--prepare.vocabulary", "300", "--model.width", "8", "--model.heads", "2", "--training.steps", "1"]
     few += ["--model.encoder_layers", "1", "--model.decoder_layers", "1", "--training.optimiser.warmup", "1"]
-    (folder / "a.yaml").write_text(f"data: {{train: {sample}}}\nencoder_position: own-slope\n", encoding="utf-8")
+    (folder / "a.yaml").write_text(f"data: {{train: {sample}}}\nposition: own-slope\n", encoding="utf-8")
     output("train", "a.yaml", *few, "--out", "run", "--import", "own.py")
     assert "imports:\n- own.py\n" in (folder / "run" / "config.yaml").read_text(encoding="utf-8")
     needs = "it needs the code of own.py, which is not imported; if you trust it, give --import own.py, or call "

@@ -60,7 +60,7 @@ def test_help_imports_nothing_heavy() -> None:
         (
             ["positions", "--widht", "3"],
             "positions: there is no option named '--widht'. Did you mean '--width'? "
-            "Known: --help, --debug, --import, --width, --heads, --layers, --notes, --encodings, --json, --structure, "
+            "Known: --help, --debug, --import, --width, --heads, --layers, --notes, --sort, --json, --structure, "
             "--injection, --reference, --learnable, --no-learnable, --recurring, --no-recurring, --unbound, "
             "--no-unbound, --decodes, --no-decodes",
         ),
@@ -174,7 +174,7 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
     read, write = os.pipe()
     os.close(read)
     done = subprocess.run(
-        [sys.executable, "-m", "structpe", "positions", "--encodings"], stdout=write, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-m", "structpe", "encodings"], stdout=write, stderr=subprocess.PIPE, text=True
     )
     os.close(write)
     assert (done.returncode, done.stderr) == (141, "")

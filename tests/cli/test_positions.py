@@ -1,24 +1,40 @@
-"""``structpe positions`` and ``structpe cite``."""
+"""``structpe positions``, ``structpe encodings`` and ``structpe cite``."""
 
 from __future__ import annotations
 
+import io
 import json
 import re
+import sys
 from collections.abc import Callable
+from contextlib import nullcontext
+from functools import cache
 from typing import Any
 
 import pytest
 import torch
 from torch import nn
 
+from structpe.cli.base import print_table
 from structpe.cli.main import main
-from structpe.cli.rows import ModelRow
+from structpe.cli.rows import EncodingRow, ModelRow
 from structpe.encodings import ENCODINGS
+from structpe.errors import EncodingError
+from structpe.formats import tree
 from structpe.positions import MODELS, Cells, Dims, PositionModel, Spec, build, describe
+from structpe.positions.batch import encode
+from structpe.structure import Structure, path
+from structpe.transforms import grid
 from tests.cli.running import complaint, output
 
 SMALL = ("--width", "16", "--heads", "2", "--layers", "2")
 """All models are built for each list, so that small ones are wanted."""
+SMALLEST = {
+    "sequence": path("pqr"),
+    "tree": tree(["p", "q", "r"], heads=[2, 0, 2], labels=["u", "root", "v"]),
+    "graph": Structure(("p", "q", "r"), [[0, 1], [1, 2], [2, 0]], ("u", "v", "u"), directed=False),
+    "grid": grid((2, 2)),
+}
 
 
 def test_models_as_json() -> None:
@@ -36,7 +52,7 @@ def test_models_as_a_table() -> None:
     assert header.split()[:7] == ["structure", "model", "Ref", "Inj", "L", "Rec", "U"]
     assert "d=32 h=4 l=3" in header
     learned = next(line for line in lines if line.split()[1:2] == ["learned"])
-    assert learned.split()[2:] == ["A", "APE", "y", "n", "n", "t*d,", "t=512", "16,384", "t*d", "=", "16,384"]
+    assert learned.split()[2:] == ["A", "APE", "y", "n", "n", "2019", "16,384", "t*d,", "t=512", "t*d", "=", "16,384"]
     assert learned.index("A ") == header.index("Ref"), "columns are aligned"
     assert "\x1b" not in shown, "no colours in a pipe"
     for name, model in MODELS.items():
@@ -46,9 +62,9 @@ def test_models_as_a_table() -> None:
 def test_what_differs_from_the_survey_stands_in_brackets() -> None:
     ours = Cells("B", "MAM", learnable=True, recurring=True, unbound=False, params="R*h")
     survey = Cells("R", "MAM", learnable=True, recurring=True, unbound=True, params="2*(D_max+1)*h")
-    row = ModelRow("own", Spec("key", "graph", ours, survey), {"R": 1234}, 9872, survey=144.0)
+    row = ModelRow("own", Spec("key", "graph", ours, survey), {"R": 1234}, 9872, survey=144.0, year=2020)
     marks = ["B (R)", "MAM", "y", "y", "n (y)"]
-    assert row.cells() == ["graph", "own", *marks, "R*h, R=1234", "9,872", "2*(D_max+1)*h = 144"]
+    assert row.cells() == ["graph", "own", *marks, "2020", "9,872", "R*h, R=1234", "2*(D_max+1)*h = 144"]
 
 
 @pytest.mark.slow
@@ -65,10 +81,11 @@ def test_a_model_that_the_sizes_do_not_fit_is_explained() -> None:
     )
 
 
+@pytest.mark.usefixtures("encodings_once")
 def test_encodings() -> None:
-    rows = {row["encoding"]: row for row in json.loads(output("positions", "--encodings", "--json"))}
+    rows = {row["encoding"]: row for row in json.loads(output("encodings", "--json"))}
     assert set(rows) == set(ENCODINGS)
-    assert rows["distance"]["per"] == "pair"
+    assert [rows[each]["per"] for each in ("depth", "window", "distance")] == ["unit", "listed pair", "pair"]
     assert rows["distance"]["options"] == ["max_distance"]
     assert not [row for row in rows.values() if not row["about"] or ":class:" in row["about"]]
 
@@ -115,6 +132,11 @@ def names(*words: str, capsys: pytest.CaptureFixture[str]) -> set[str]:
         ),
         ("raffel", lambda row: row["cite"] == "raffel2020"),
         ("nosuchthing", lambda row: False),
+        ("*rope*", lambda row: "rope" in row["name"]),
+        ("T?", lambda row: row["name"] == "t5"),
+        ("[ab]l?bi tree", lambda row: False),
+        ("--structure text", lambda row: row["structure"] == "sequence"),
+        ("--structure image --structure tree", lambda row: row["structure"] in ("grid", "tree")),
     ],
 )
 def test_filters_keep_what_they_say(
@@ -137,8 +159,10 @@ def test_what_is_built_from_the_options_in_json_is_the_same_model(every: list[di
     dims = Dims(16, 2, 2)
     for row in every:
         if not row["problem"]:
-            made = describe(build({"name": row["name"], **row["options"]}, dims))
-            assert json.loads(json.dumps(made)) == {"name": row["name"], **row["options"]}
+            made = build({"name": row["name"], **row["options"]}, dims)
+            assert json.loads(json.dumps(describe(made))) == {"name": row["name"], **row["options"]}
+            assert row["parameters"] == sum(each.numel() for each in made.parameters())
+            assert row["decodes"] == made.causal
 
 
 def test_what_decodes_is_what_a_decoder_takes(every: list[dict[str, Any]]) -> None:
@@ -164,17 +188,117 @@ def test_a_filtered_table_says_how_many_there_are() -> None:
             "no position model has --structure grid --injection none --decodes. Leave out",
         ),
         (["--structure", "trees"], 2, "argument --structure: invalid choice: 'trees' (choose from 'sequence', "),
-        (["--encodings", "--unbound"], 2, "--unbound is a filter of position models; leave it out with --encodings"),
-        (["--encodings", "nosuch", "word"], 1, "no encoding has 'nosuch' and 'word' in its name or text"),
     ],
 )
 def test_filters_that_nothing_passes_are_explained(words: list[str], code: int, message: str) -> None:
-    sizes = () if "--encodings" in words else SMALL
-    assert message in complaint("positions", *words, *sizes, code=code)
+    assert message in complaint("positions", *words, *SMALL, code=code)
 
 
+@pytest.mark.usefixtures("encodings_once")
+def test_no_such_encoding_is_explained() -> None:
+    told = complaint("encodings", "nosuch", "word", "--per", "pair", "--structure", "text", code=1)
+    assert "no encoding has 'nosuch' and 'word' and --structure text and --per pair" in told
+
+
+@pytest.mark.usefixtures("listed_once")
+@pytest.mark.parametrize("sort", ["structure", "name", "year", "cost"])
+def test_rows_are_sorted(sort: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["positions", "--sort", sort, "--json", *SMALL]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert {row["name"] for row in rows} == set(MODELS)
+    if sort == "structure":
+        assert list(dict.fromkeys(row["structure"] for row in rows)) == ["sequence", "grid", "tree", "graph"]
+    elif sort == "name":
+        assert [row["name"] for row in rows] == sorted(MODELS)
+    else:
+        by = [row["parameters" if sort == "cost" else "year"] for row in rows]
+        known = [each for each in by if each is not None]
+        assert known == sorted(known)
+        assert by[: len(known)] == known
+        assert len(known) > 160
+        assert sort == "cost" or (min(known), known[-1] <= 2026) == (2017, True)
+
+
+def asked_of_encodings(*words: str, capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
+    assert main(["encodings", *words, "--json"]) == 0
+    return list(json.loads(capsys.readouterr().out))
+
+
+@pytest.fixture
+def encodings_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The list of encodings, made once."""
+    monkeypatch.setattr("structpe.cli.rows.encodings", lambda: _encodings())
+
+
+@cache
+def _encodings() -> list[EncodingRow]:
+    return [EncodingRow.of(name, each) for name, each in ENCODINGS.items()]
+
+
+@pytest.mark.usefixtures("encodings_once")
+def test_encodings_are_chosen_and_sorted(capsys: pytest.CaptureFixture[str]) -> None:
+    every = asked_of_encodings("--sort", "cost", capsys=capsys)
+    per = [row["per"] for row in every]
+    assert per == sorted(per, key=["unit", "listed pair", "pair"].index)
+    for kind, structure in SMALLEST.items():
+        taken = {row["encoding"] for row in every if kind in row["takes"]}
+        found = asked_of_encodings("--structure", {"sequence": "text"}.get(kind, kind), capsys=capsys)
+        assert {row["encoding"] for row in found} == taken
+        for name, encoding in ENCODINGS.items():
+            with nullcontext() if name in taken else pytest.raises(EncodingError):
+                encode([structure], [encoding().fit([structure])])
+    distances = asked_of_encodings("*distance", "--per", "pair", capsys=capsys)
+    assert {row["encoding"] for row in distances} == {
+        name for name in ENCODINGS if name.endswith("distance") and ENCODINGS[name].arity == 2
+    }
+
+
+class Terminal(io.StringIO):
+    """Takes what is printed, as a terminal does."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.usefixtures("listed_once", "encodings_once")
+@pytest.mark.parametrize("width", [20, 40, 80, 130, 175, 400])
+@pytest.mark.parametrize("words", [("positions", "--notes"), ("encodings",)])
+def test_a_table_fits_the_terminal_and_loses_no_row(
+    width: int, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setattr(sys, "stdout", shown := Terminal())
+    assert main(list(words)) == 0
+    text = re.sub(r"\x1b\[\d*m", "", shown.getvalue())
+    assert max(map(len, text.splitlines())) <= width
+    assert width < 80 or (ENCODINGS if words == ("encodings",) else MODELS).keys() <= set(text.split())
+    assert ("Not shown:" in text) == (width < 175)
+
+
+def test_a_narrow_table_is_folded_at_spaces_and_then_anywhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "22")
+    monkeypatch.setenv("TERM", "dumb")
+    monkeypatch.setattr(sys, "stdout", shown := Terminal())
+    rows = [["a", "one two three four five", "12"], ["a", "Haltestellenschild", "3"], ["b", "日本語日本語日本", "4"]]
+    assert print_table(["", "", "n"], rows, ["n"], [""]) == []
+    monkeypatch.setenv("COLUMNS", "12")
+    assert print_table(["", "x", "n", "y"], [[*row, "long"] for row in rows[:2]], optional=["y", "x"]) == ["y", "x"]
+    assert shown.getvalue().splitlines() == [
+        "                     n",
+        "──────────────────────",
+        "a  one two three    12",
+        "   four five",
+        "a  Haltestellensch   3",
+        "   ild",
+        "b  日本語日本語日    4",
+        "   本",
+        *("   n", "─────", "a  12", "a  3"),
+    ]
+
+
+@pytest.mark.usefixtures("encodings_once")
 def test_encodings_are_searched_too(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["positions", "--encodings", "random", "walk", "--json"]) == 0
+    assert main(["encodings", "random", "walk", "--json"]) == 0
     found = {row["encoding"] for row in json.loads(capsys.readouterr().out)}
     assert "random-walk" in found
     assert found < set(ENCODINGS)
@@ -188,7 +312,7 @@ def test_a_model_without_a_spec_is_shown_with_dashes(capsys: pytest.CaptureFixtu
 
     try:
         row = ModelRow.measured("bare-of-a-test", Dims(8, 2, 1))
-        assert row.cells() == ["-", "bare-of-a-test", "-", "-", "-", "-", "-", "-", "3", ""]
+        assert row.cells() == ["-", "bare-of-a-test", "-", "-", "-", "-", "-", "-", "3", "-", ""]
         assert main(["positions", "bare-of-a-test", *SMALL]) == 0
         assert "bare-of-a-test: its class has no Spec" in capsys.readouterr().out
         assert main(["positions", "bare-of-a-test", "--json", *SMALL]) == 0

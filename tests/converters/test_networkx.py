@@ -101,12 +101,12 @@ def test_files_that_networkx_reads(tmp_path: Path) -> None:
     graph = networkx.DiGraph([("a", "b")])
     graph.add_edge("b", "c", weight=2)
     graph["a"]["b"]["weight"] = 1
+    networkx.write_gml(graph, tmp_path / "a.gml")
+    with pytest.raises(StructPEError, match=r"no reader claims '.gml' files, but networkx reads them; in Python, give"):
+        read(tmp_path / "a.gml")
     networkx.write_graphml(graph, tmp_path / "a.graphml")
-    with pytest.raises(
-        StructPEError, match=r"no reader claims '.graphml' files, but networkx reads them; in Python, give"
-    ):
-        read(tmp_path / "a.graphml")
     assert_same(as_structure(networkx.read_graphml(tmp_path / "a.graphml")), as_structure(graph))
+    assert_same(read(tmp_path / "a.graphml")[0].structure, as_structure(graph), ("name",))
     networkx.write_graphml(networkx.empty_graph(2), tmp_path / "b.graphml")
     assert as_structure(networkx.read_graphml(tmp_path / "b.graphml")).size == 2
 

@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager
 from dataclasses import is_dataclass, replace
 from itertools import combinations
 
+import networkx as nx
 import numpy as np
 import pytest
 import torch
@@ -16,7 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from structpe.attention import Layout
-from structpe.data.batch import Batch, CSRAdjacency, Example, Grouping, collate, cut, padded
+from structpe.data.batch import Batch, CSRAdjacency, EdgeIndex, Example, Grouping, collate, cut, padded
+from structpe.encodings.base import UNREACHABLE
 from structpe.encodings.compiled import at_once, slow
 from structpe.encodings.distance import UndirectedDistance
 from structpe.encodings.graphs import Graphs
@@ -243,6 +245,7 @@ def test_messages_are_those_of_a_loop(way: Callable[[], AbstractContextManager[N
         ]
         with way():
             made, edge, reverse = CSRAdjacency.of(Graphs.of(graphs))
+            joined = CSRAdjacency.join(list(map(EdgeIndex.of, graphs)), [graph.size for graph in graphs])
         expected, first, number = [], 0, 0
         for graph in graphs:
             for s, t in graph.edges.tolist():
@@ -259,6 +262,42 @@ def test_messages_are_those_of_a_loop(way: Callable[[], AbstractContextManager[N
         assert made.target_by_source.tolist() == [expected[i][0] for i in by_source]
         for starts, end in ((made.starts, 0), (made.source_starts, 1)):
             assert starts.tolist() == [sum(each[end] < i for each in expected) for i in range(first + 1)]
+        for name, values in vars(made).items():
+            assert values is None or torch.equal(values, getattr(joined, name))
+
+
+@pytest.mark.parametrize("way", [at_once, slow])
+@pytest.mark.parametrize("near", [3, 1000])
+@pytest.mark.parametrize("table", ["of all", "of each"])
+def test_pairs_of_all_buckets_are_those_of_networkx(
+    table: str, near: int, way: Callable[[], AbstractContextManager[None]]
+) -> None:
+    """Of sizes from 1 to 300, with self-loops and in pieces, with few values and with many."""
+    random = np.random.default_rng(1)
+    graphs = []
+    for n in (1, 2, 3, 130, 17, 300, 2, 131):
+        drawn = [(int(random.integers(max(0, i - near), max(i, 1))), i) for i in range(n) if random.random() < 0.995]
+        edges = [*drawn, (n - 1, n - 1)]
+        graphs.append(Structure(("",) * n, np.array(edges).reshape(-1, 2), directed=False))
+    with way():
+        column = DISTANCE.many(graphs) if table == "of all" else list(map(DISTANCE.one, graphs))
+        batch = collate([Example.of(g, {DISTANCE: column[i]}) for i, g in enumerate(graphs)])
+    assert len(batch.positions) > 1
+    assert (max(len(of[DISTANCE].table) for of in batch.positions) > 64) == (near == 3)
+    order, place = batch.order.tolist(), 0
+    for positions, (count, width) in zip(batch.positions, batch.position_layout.shapes, strict=True):
+        lookup = positions[DISTANCE]
+        assert tuple(lookup.index.shape) == (count, width, width)
+        for row in range(count):
+            graph, place = graphs[order[place]], place + 1
+            rows = lookup.rows[row if len(lookup.rows) > 1 else 0]
+            found = lookup.table[rows[lookup.index[row, : graph.size, : graph.size].long()]]
+            plain = nx.Graph(graph.edges.tolist())
+            plain.add_nodes_from(range(graph.size))
+            expected = np.full((graph.size, graph.size), UNREACHABLE)
+            for node, lengths in nx.all_pairs_shortest_path_length(plain):
+                expected[node, list(lengths)] = list(lengths.values())
+            assert np.array_equal(found.numpy(), expected)
 
 
 @pytest.mark.parametrize("way", [at_once, slow])

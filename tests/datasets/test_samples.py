@@ -1,4 +1,4 @@
-"""The samples of graphs of a usual size: formulas of drugs, and AMR graphs put together from another sample."""
+"""Samples that are made by a program or have laws of their own: drugs, long AMR graphs, and who did what."""
 
 from __future__ import annotations
 
@@ -44,16 +44,51 @@ def test_long_graphs_are_those_of_their_sentences() -> None:
     assert set(used.values()) == {1}
 
 
+def program(sample: str) -> Any:
+    """``make.py`` of a sample."""
+    spec = importlib.util.spec_from_file_location("make", SAMPLES / sample / "make.py")
+    assert spec is not None
+    assert spec.loader is not None
+    make = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(make)
+    return make
+
+
 def test_the_same_sentences_give_the_same_bytes(tmp_path: Path) -> None:
     (tmp_path / "amr_sample").mkdir()
     (tmp_path / "long_amr_sample").mkdir()
     shutil.copy(SAMPLES / "amr_sample" / "train.txt", tmp_path / "amr_sample")
-    spec = importlib.util.spec_from_file_location("make", SAMPLES / "long_amr_sample" / "make.py")
-    assert spec is not None
-    assert spec.loader is not None
-    make: Any = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(make)
+    make = program("long_amr_sample")
     make.HERE = tmp_path / "long_amr_sample"
     make.main()
     made = (tmp_path / "long_amr_sample" / "graphs.txt").read_bytes()
     assert made == (SAMPLES / "long_amr_sample" / "graphs.txt").read_bytes()
+
+
+def test_the_same_schemes_give_the_same_bytes(tmp_path: Path) -> None:
+    program("roles_sample").main(tmp_path)
+    for split in ("train", "dev", "test"):
+        assert (tmp_path / f"{split}.txt").read_bytes() == (SAMPLES / "roles_sample" / f"{split}.txt").read_bytes()
+
+
+def test_a_bag_of_concepts_does_not_say_who_did_what() -> None:
+    """Each two sentences that are held out have the same nodes and labels of edges, and are different graphs."""
+    read = {split: list(structpe.read(SAMPLES / "roles_sample" / f"{split}.txt")) for split in ("train", "dev", "test")}
+    seen = {item.texts[0] for item in read["train"]}
+    assert len(seen) == len(read["train"])
+    for split in ("dev", "test"):
+        for one, other in zip(read[split][::2], read[split][1::2], strict=True):
+            first, second = one.structure, other.structure
+            assert sorted(first.nodes) == sorted(second.nodes)
+            assert sorted(first.relations) == sorted(second.relations)
+            assert edges(first) != edges(second)
+            assert one.texts[0] != other.texts[0]
+            assert not {one.texts[0], other.texts[0]} & seen
+    said = {(role, label) for item in read["train"] for _, role, label in edges(item.structure)}
+    assert {(role, label) for item in read["test"] for _, role, label in edges(item.structure)} <= said
+
+
+def edges(structure: structpe.Structure) -> set[tuple[str, str, str]]:
+    """Edges by the labels of their ends: no concept is twice in a graph of this sample."""
+    named = zip(structure.edges.tolist(), structure.relations, strict=True)
+    return {(structure.nodes[source], role, structure.nodes[target]) for (source, target), role in named}

@@ -314,10 +314,26 @@ def test_what_has_no_edge_needs_no_label() -> None:
     assert PathToken().one(lone).pairs().tolist() == [[1, 2], [2, 1]]
 
 
-@pytest.mark.parametrize("encoding", [LabelPath(), PathToken()])
+@pytest.mark.parametrize("encoding", [LabelPath(), LabelPath(labels=()), PathToken()])
 def test_an_encoding_that_was_not_fitted_says_so(encoding: LabelPath | PathToken) -> None:
-    with pytest.raises(EncodingError, match=r"knows no label yet; fit it .* first: encoding = encoding\.fit\("):
-        encoding.one(path("ab"))
+    loops = Structure(("a", "b"), [(0, 0), (0, 1)], ("", "x"))
+    with pytest.raises(EncodingError, match=r"knows no (label|path) yet; fit .*: encoding = encoding\.fit\("):
+        encoding.many([Structure(("a",), []), loops])
+
+
+@pytest.mark.parametrize("directed", [True, False])
+def test_graphs_without_labels_need_no_fit(directed: bool) -> None:
+    generator = np.random.default_rng(1)
+    for nodes in (1, 2, 7, 12):
+        graph = Structure(("x",) * nodes, generator.integers(nodes, size=(nodes, 2)), directed=directed)
+        assert LabelPath().fit([graph]) == LabelPath()
+        paths = LabelPath().one(graph).pairs()
+        for query in range(nodes):
+            walks = all_shortest(graph, ("",), query)
+            smallest = {key: min(found) or SELF for key, found in walks.items()}
+            assert [read(paths[query, key])[0] for key in range(nodes)] == [
+                smallest.get(key, UNREACHABLE) for key in range(nodes)
+            ]
 
 
 @pytest.mark.parametrize(

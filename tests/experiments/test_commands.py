@@ -22,11 +22,13 @@ ELSEWHERE = {
 }
 """Commands whose work is run by other tests; here they say what they take."""
 SMALL: dict[str, list[str]] = {
+    "choose.py": [],
     "expressivity/run.py": ["EMPTY"],
     "faults/run.py": ["--cases", "1"],
     "fuzz/run.py": ["--only", "amr", "--inputs", "20"],
     "pages.py": ["--check"],
     "parameters/run.py": [],
+    "roles/run.py": ["--table"],
     "path_law/run.py": [str(ROOT / "datasets" / "trees_sample" / "sample.conllu")],
     "speed/buckets.py": ["--help"],
     "speed/cluster.py": ["HIV.csv", "FOLDER", "--graphs", "100"],

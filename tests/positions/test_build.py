@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import pickle
+import re
 from typing import Any
 
 import pytest
@@ -191,11 +192,52 @@ def test_fitted_to_structures_it_is_what_its_description_says(config: Any) -> No
     encode([PARSE], model.encodings)
 
 
-def test_an_error_about_what_was_not_fitted_has_a_line_to_paste() -> None:
-    with pytest.raises(EncodingError, match=r"no label yet; .* model = structpe\.build\(name, dims, fit=structures\)"):
-        encode([PARSE], build("zhu-sum", DIMS).encodings)
+LEARNERS = "cai complex dwivedi-wl exphormer graph-bert graph-bert-survey graphormer graphormer-3d graphormer-gd"
+LEARNERS += " graphormer-gps graphormer-simple zhu-avg zhu-cnn zhu-feature zhu-self zhu-sum"
+WITHOUT = "exphormer graphormer-3d"
+"""Models that learn from structures, and those of them that take what they have not seen before anything is learned."""
+
+
+def test_models_that_learn_are_these() -> None:
+    learners = {name for name in MODELS if any(each.learns for each in build(name, DIMS).encodings)}
+    assert learners == set(LEARNERS.split())
+
+
+@pytest.mark.parametrize("name", LEARNERS.split())
+def test_an_error_about_what_was_not_fitted_has_a_line_to_paste(name: str) -> None:
+    """Each line of the error is run as it is."""
+    model, dims, structures = build(name, DIMS), DIMS, [PARSE]
+    if name in WITHOUT.split():
+        encode(structures, model.encodings)
+        return
+    with pytest.raises(EncodingError, match=r"(yet|equal); fit") as error:
+        encode(structures, model.encodings)
+    around = {"structpe": structpe, "name": name, "dims": dims, "structures": structures, "model": model}
+    (line,) = re.findall(r" (model = .+?), as", str(error.value))
+    exec(line, around)
+    encode(structures, around["model"].encodings)
+    (call,) = re.findall(r"as (structpe\.build\(.+?\)) does", str(error.value))
+    assert describe(eval(call, around)) == describe(around["model"])
+    (line,) = re.findall(r"(encoding = .+)$", str(error.value))
+    for encoding in model.encodings:
+        around["encoding"] = encoding
+        exec(line, around)
+        encode(structures, [around["encoding"]])
+
+
+def test_only_structures_can_be_learned_from() -> None:
     with pytest.raises(EncodingError, match="fit takes a list of structures"):
         build("zhu-sum", DIMS, fit=PARSE)  # type: ignore[arg-type]  # one structure
+    with pytest.raises(EncodingError, match="fit takes a list of structures"):
+        build("zhu-sum", DIMS).fit([])
+
+
+@pytest.mark.parametrize("name", ["graphormer", "graphormer-gd", "graphormer-gps", "graphormer-simple", "zhu-cnn"])
+def test_a_graph_without_labels_needs_no_fit(name: str) -> None:
+    bare = structpe.Structure(tuple("abcd"), [(0, 1), (2, 1), (2, 3)])
+    model = build(name, DIMS)
+    assert describe(model) == describe(model.fit([bare]))
+    assert encode([bare], model.encodings)[model.encodings[1 if name != "zhu-cnn" else 0]] is not None
 
 
 def test_models_are_listed_by_patterns() -> None:

@@ -16,8 +16,9 @@ from structpe.errors import PositionError
 from structpe.positions import MODELS, Dims, PositionModel, Site
 from structpe.positions.batch import encode
 from structpe.positions.decay import FIRE
-from structpe.positions.rotary import Llama3, Rotary, RotaryHalf
+from structpe.positions.rotary import Rotary, RotaryHalf
 from structpe.positions.rotary_axes import WIRE, MixedRotary, MRoPE
+from structpe.positions.rotary_scaled import Llama3
 from structpe.structure import Structure, path
 from tests.positions.cases import TREES, Around, encoded, noise
 

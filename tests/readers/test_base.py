@@ -37,9 +37,9 @@ def test_a_suffix_chooses_the_reader(write):
 
 def test_an_unclaimed_suffix_asks_for_a_reader(write):
     with pytest.raises(
-        ReadError, match=r"no reader claims '\.json' files; say which with reader= or --reader, one of '"
+        ReadError, match=r"no reader claims '\.yaml' files; say which with reader= or --reader, one of '"
     ):
-        read(write("a.json", "{}"))
+        read(write("a.yaml", "{}"))
 
 
 def test_two_readers_of_a_suffix_ask_for_one(write, monkeypatch):

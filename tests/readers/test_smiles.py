@@ -6,8 +6,17 @@ from rdkit import Chem
 
 from structpe.datasets.molecules import _scaffold, _without_tails, scaffold_split
 from structpe.errors import ReadError, StructureError
-from structpe.formats import as_structure, read
-from structpe.formats.smiles import _with_any_valence, as_molecule, atom_features, bond_features, molecule
+from structpe.formats import as_structure, read, stream
+from structpe.formats.smiles import (
+    _plain,
+    _with_any_valence,
+    as_molecule,
+    atom_features,
+    bond_features,
+    molecule,
+    of_molecule,
+    parsed,
+)
 from structpe.pictures.layout import form_of
 from structpe.structure import Structure
 from tests.datasets import SAMPLES, corpus
@@ -74,6 +83,50 @@ def test_real_molecules():
 def test_molecules_that_are_none_are_skipped():
     reading = read(corpus("molecules/moleculenet/bbbp.csv"), on_error="skip")
     assert reading.report().startswith("skipped 11 of 2050 items:")
+
+
+def _written_at_random(seed: int, count: int = 60) -> list[str]:
+    """SMILES of the molecules of a sample, which begin at any atom, branch anywhere, and number rings anyhow."""
+    rng = np.random.default_rng(seed)
+    items = read(SAMPLES / "drugs_sample" / "molecules.csv")
+    known = [item.metadata["smiles"] for item in items]
+    found = []
+    for text in rng.choice(known, count):
+        drawn = Chem.MolFromSmiles(str(text))
+        Chem.Kekulize(drawn, clearAromaticFlags=bool(rng.random() < 0.5))
+        bonds, hydrogens, atom = rng.random() < 0.3, rng.random() < 0.2, int(rng.integers(drawn.GetNumAtoms()))
+        options = {"canonical": False, "allBondsExplicit": bonds, "allHsExplicit": hydrogens, "rootedAtAtom": atom}
+        found.append(Chem.MolToSmiles(drawn, **options))
+    return found
+
+
+_ODD = (
+    "C=1CCCCC=1 C=1CCCCC1 C12CC1C2 C1.C1 C1CC1.C%11CC%11 C(C1)CC1 C.(C) C-1CC=1 C==C C()C CN(=O)=O [nH]1cccc1 C:C "
+    "[se]1cccc1 [13CH3]C [H]C [2H]O C->[Fe] C~C C$C c1ccccc1c C1CC C1C1 C11CC1 (C) C..C [Cu]C C[NH2+]C C) O=[As](O)C "
+    "[NH3]->[BH3]"
+)
+ODD = _ODD.split()
+
+
+def test_plain_smiles_are_read_in_less_time_to_the_same_structure():
+    texts = [*_written_at_random(0), *ODD, "", "CC |$a;b$|"]
+    quick = _plain(texts)
+    assert sum(each is not None for each in quick) > 60
+    for text, found in zip(texts, quick, strict=True):
+        if found is not None:
+            whole = of_molecule(parsed(text))
+            assert found[0] == whole.nodes
+            assert found[1].tolist() == whole.edges.tolist()
+            assert found[2] == whole.relations
+            assert found[1].dtype == np.int64
+
+
+def test_what_comes_before_the_error_of_a_file_is_read(write):
+    rows = ["smiles", *("C" * (1 + each % 7) for each in range(130)), '"C']
+    good: list[int] = []
+    with pytest.raises(ReadError, match=r"not CSV.*nothing after this was read"):
+        good.extend(item.structure.size for item in stream(write("a.csv", "\n".join(rows))))
+    assert good == [1 + each % 7 for each in range(130)]
 
 
 def test_features_of_the_open_graph_benchmark():

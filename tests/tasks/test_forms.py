@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import structpe
-from structpe.errors import ConfigError, StructPEError
+from structpe.errors import ConfigError, ReadError, StructPEError
 from structpe.formats import Item
 from structpe.objectives import OBJECTIVES
 from structpe.pictures import load as load_picture
@@ -78,34 +78,32 @@ def _nothing_for(act: Callable[..., Any], folder: Any) -> None:
 
 
 def test_nothing_is_one_mistake_for_all(generator: Generator, predictor: Predictor) -> None:
-    with pytest.raises(ConfigError, match=r"^there is no graph to predict; give one or more$"):
+    with pytest.raises(ReadError, match=r"^there is no item; give one or more$"):
         predictor.predict([])
-    with pytest.raises(ConfigError, match=r"^there is no item to write a text for; give one or more$"):
+    with pytest.raises(ReadError, match=r"^there is no item; give one or more$"):
         generator.generate([])
 
 
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (
-            (["x"],),
-            r"^generate takes items or structures, or the path of a file, and str is not one; structpe\.read mak",
-        ),
-        ((None,), "and NoneType is not one; structpe.read makes items of files, structpe.as_structure structures"),
+        ((["x"],), r"^item 1: a text does not say what it is; .* files are read with read\(\)$"),
+        ((None,), "^no converter takes a builtins.NoneType; known are objects of "),
+        (([path(["a"]), {"facts": [["a", "b"]], "id": "q"}],), r"^item 2: 'q': triple 1 is \('a', 'b'\); give three"),
         ((path(["a"]), None, 0), "^batch_size is 0; give a number of items, 1 or more"),
         ((path(["a"]), None, "many"), "^batch_size is 'many'; give a number of items, 1 or more"),
         ((path(["a"]), {"beam": 2}), "^search is {'beam': 2}; give a SearchConfig, or None for that of the run"),
     ],
 )
 def test_generate_says_what_is_wrong(generator: Generator, given: tuple[Any, ...], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
+    with pytest.raises(StructPEError, match=message):
         generator.generate(*given)
 
 
 def test_one_structure_or_item_is_one(generator: Generator) -> None:
     structure = path(["a"])
-    for given in (structure, Item(structure, id="1"), [structure], iter([structure])):
-        (item,) = generator._items(given)  # type: ignore[arg-type]
+    for given in (structure, Item(structure, id="1"), [structure], iter([structure]), {"structure": structure}):
+        (item,) = generator._items(given)
         assert (item.structure, item.id) == (structure, "1")
 
 

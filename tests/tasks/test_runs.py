@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from structpe.errors import ConfigError, StoreError
+from structpe.parsing import Plan
 from structpe.plain import to_yaml
 from structpe.tasks.config import save
 from structpe.tasks.runs import RUNS, load_config, load_run, run_of, train
@@ -53,12 +54,31 @@ def test_the_task_of_plain_data_and_of_a_file(data: dict[str, Any], kind: str, t
 
 
 def test_a_task_that_is_none_or_does_not_fit() -> None:
-    with pytest.raises(ConfigError, match="task is 'parser'; give one of graph-to-text, prediction, pretrained-text"):
-        load_config({**TEXT, "task": "parser"})
-    with pytest.raises(ConfigError, match=r"data\.folder"):
+    with pytest.raises(ConfigError, match="task is 'paser'; give one of graph-to-text, prediction, pretrained-text"):
+        load_config({**TEXT, "task": "paser"})
+    with pytest.raises(ConfigError, match=r"there is no key named 'data\.train'"):
         load_config({**TEXT, "task": "prediction"})
     with pytest.raises(ConfigError, match="overrides change a file or plain data, and a GraphToTextConfig is given"):
         train(load_config(TEXT), ["training.steps=3"])
+
+
+def test_a_parser_is_a_task_that_spacy_trains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: dict[str, Any] = {
+        "task": "parser",
+        "data": {"train": "a.conllu"},
+        "training": {"steps": 3},
+        "language": "en",
+    }
+    plans = []
+    monkeypatch.setattr("structpe.parsing.train", lambda plan, out, report: plans.append((plan, out)))
+    assert train({**given, "out": str(tmp_path / "new")}) == tmp_path / "new"
+    assert plans == [(Plan(("a.conllu",), (), 3, 0, "en"), str(tmp_path / "new"))]
+    with pytest.raises(ConfigError, match="the folder of a parser is not replaced; remove it, or choose another one"):
+        train(given, fresh=True)
+    with pytest.raises(ConfigError, match="a parser learns from CoNLL-U files; write the trees"):
+        train(given, data=[])
+    with pytest.raises(ConfigError, match=r"there is no key named 'training\.width'"):
+        load_config(given, ["training.width=3"])
 
 
 def test_files_decide_the_kind_of_a_folder_which_may_have_moved(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from abc import ABC
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
@@ -20,6 +19,7 @@ __all__ = [
     "DataConfig",
     "GraphToTextConfig",
     "InjectConfig",
+    "PrepareConfig",
     "PretrainedConfig",
     "PretrainedOptimiser",
     "PretrainedTextConfig",
@@ -37,7 +37,8 @@ class DataConfig:
     """The data.
 
     Args:
-        train: file or folder of the training split, or a list of these.
+        train: file or folder of the training split, or a list of these; null if Python gives items,
+            ``structpe.train(config, data=items)``.
         dev: the same for the validation split; without one, training takes all steps and the last model is kept.
         test: the same for the test split, which training does not use.
         reader: name of the reader; null chooses by the suffix. If the suffixes of the training files imply one reader,
@@ -46,7 +47,7 @@ class DataConfig:
         on_error: ``raise`` stops at the first bad item, ``skip`` skips and reports bad items.
     """
 
-    train: str | list[str]
+    train: str | list[str] | None = None
     dev: str | list[str] | None = None
     test: str | list[str] | None = None
     reader: str | None = None
@@ -70,7 +71,7 @@ class TextTraining(TrainingConfig):
 
 
 @dataclass(frozen=True)
-class TextConfig(ABC):
+class TextConfig:
     """Base class of the configurations of graph to text.
 
     Args:
@@ -86,9 +87,9 @@ class TextConfig(ABC):
         imports: modules or Python files of one's own; see :func:`~structpe.registry.import_code`.
     """
 
-    data: DataConfig
-    prepare: Any
-    model: Any
+    data: DataConfig = field(default_factory=DataConfig)
+    prepare: Any = field(default_factory=dict)  # a default of a class would be seen as that of its subclasses
+    model: Any = field(default_factory=dict)
     training: TextTraining = field(default_factory=TextTraining)
     search: SearchConfig = field(default_factory=SearchConfig)
     dev_texts: int = 500
@@ -113,7 +114,16 @@ class TextConfig(ABC):
             known = ", ".join(map(repr, METRICS))
             raise ConfigError(f"training.validation.metric takes one of {known}; given is {metric!r}")
         refuse_inert(self)
-        if not self.data.dev:
+        if self.data.train is not None:
+            self.check_validation(bool(self.data.dev))
+
+    def check_validation(self, dev: bool) -> None:
+        """Check that nothing is asked of a validation split that does not exist.
+
+        Raises:
+            ConfigError: a key of the validation has no effect.
+        """
+        if not dev:
             rule = Inert(("metric", "patience"), "data.dev is null, and the last model is kept")
             refuse_inert(self.training.validation, "training.validation.", [rule])
 
@@ -136,9 +146,9 @@ class GraphToTextConfig(TextConfig):
         task: the kind of the run, always ``graph-to-text``.
         prepare: how items become examples.
         model: sizes and options of the encoder-decoder.
-        encoder_position: position model of the encoder: a name, a mapping with ``name`` and options, or a list of
-            these, which is a sum; an empty list for none.
-        decoder_position: position model of the decoder.
+        position: position model of the structure, in the encoder: a name, a mapping with ``name`` and options, or a
+            list of these, which is a sum; an empty list for none.
+        decoder_position: position model of the text, in the decoder.
         start: folder of a finished run with the same model, from whose vocabulary, labels and best weights this run
             starts; null to start from new ones.
     """
@@ -146,7 +156,7 @@ class GraphToTextConfig(TextConfig):
     task: Literal["graph-to-text"] = field(default="graph-to-text", kw_only=True)
     prepare: PrepareConfig = field(default_factory=PrepareConfig)
     model: TransformerConfig = field(default_factory=TransformerConfig)
-    encoder_position: Any = "graformer"
+    position: Any = "graformer"
     decoder_position: Any = "sinusoidal"
     start: str | None = None
 
@@ -193,7 +203,7 @@ class PretrainedConfig:
 
 @dataclass(frozen=True)
 class InjectConfig:
-    """A position model in the attention of a pretrained model; see :func:`structpe.adapters.transformers.inject`.
+    """A position model in the attention of a pretrained model; see :func:`structpe.inject`.
 
     Args:
         position: a name, a mapping with ``name`` and options, or a list of these, which is a sum.

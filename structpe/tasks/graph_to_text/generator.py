@@ -15,14 +15,14 @@ from torch import Tensor, nn
 
 from structpe.data.bpe_dropout import ResampledExamples, Resplit
 from structpe.data.prepare import Preparer
-from structpe.errors import ConfigError
-from structpe.formats import READERS, Item, read
+from structpe.errors import ConfigError, StructPEError, located
+from structpe.formats import READERS, Item, as_items, read
 from structpe.formats.reading import paths_of
 from structpe.nn.search import SearchConfig, search
 from structpe.nn.seq2seq import EncoderDecoder
 from structpe.structure import Structure
 from structpe.system.printing import say
-from structpe.tasks.config import NO_READER, as_list
+from structpe.tasks.config import NO_READER
 from structpe.tasks.graph_to_text.config import DataConfig, TextConfig
 from structpe.tasks.graph_to_text.scores import Scores, score
 
@@ -44,7 +44,7 @@ Progress: TypeAlias = "Callable[[int, int], object] | None"
 
 def with_reader(data: DataConfig) -> DataConfig:
     """Name the reader that the suffixes of the training files imply, if they imply exactly one."""
-    if data.reader is not None:
+    if data.reader is not None or data.train is None:
         return data
     suffixes = {file.suffix for path in paths_of(data.train) for file in _files(path)}
     found = {known.name for known in READERS.values() if suffixes & set(known.suffixes)}
@@ -170,6 +170,23 @@ class TextModel(ABC):
         """Factor of the learning rate of a parameter."""
         return 1.0
 
+    def encoded(
+        self, items: Sequence[Item], every_text: bool = False, jobs: int = 1, first: int = 1
+    ) -> Sequence[GraphTextExample]:
+        """As :meth:`examples`; an error names the item.
+
+        Args:
+            items, every_text, jobs: as of :meth:`examples`.
+            first: number of the first item.
+        """
+        try:
+            return self.examples(items, every_text, jobs)
+        except StructPEError:
+            for number, item in enumerate(items, first):
+                with located(f"item {number}" + (f" ({item.id!r})" if item.id != str(number) else "")):
+                    self.examples([item])
+            raise
+
 
 class UnitTextModel(TextModel):
     """An encoder-decoder trained from scratch, with a vocabulary of its own.
@@ -249,36 +266,51 @@ class Generator:
 
     def generate(
         self,
-        source: str | Path | Item | Structure | Sequence[Item | Structure],
+        source: Any,
         search: SearchConfig | None = None,
         batch_size: int = 32,
         progress: Progress = None,
     ) -> Iterator[Generated]:
-        """Yield a text for each item, in their order. Arguments are checked at once; texts are made batch by batch.
+        """Yield a text for each item, in their order. All items are checked at once; texts are made batch by batch.
 
         Args:
-            source: one or more items or structures, or a file or folder, which is read as the run's own data.
+            source: one or more items, or what :func:`structpe.formats.as_item` makes items of, such as structures,
+                mappings with ``facts``, or graphs of networkx; or a file or folder, which is read as the run's own
+                data.
             search: the search; None for that of the run.
             batch_size: items per batch.
             progress: called with the number of items done, and of all.
 
         Raises:
-            ReadError: the source is missing or bad.
-            ConfigError: there is no item, or an object is neither an item nor a structure; the run has no reader for a
-                file; the batch size is less than 1.
-            EncodingError, PositionError: the position model does not fit a structure.
+            ReadError, StructureError: the source is missing or bad, there is no item, or an object is not an item.
+            ConfigError: the run has no reader for a file; the batch size is less than 1.
+            EncodingError, PositionError: the position model does not fit a structure. As of the others, the error names
+                the item, and comes before a text is written.
         """
-        items = self._items(source)
+        return self._checked(self._items(source), search, batch_size, progress)
+
+    def _checked(
+        self, items: Sequence[Item], search: SearchConfig | None, batch_size: int, progress: Progress
+    ) -> Iterator[Generated]:
+        """The texts of items, all of which are encoded first, and the largest is read by the model."""
         size: Any = batch_size
         if not isinstance(size, int) or size < 1:
             raise ConfigError(f"batch_size is {batch_size!r}; give a number of items, 1 or more")
         if not isinstance(search, SearchConfig | None):
             raise ConfigError(f"search is {search!r:.80}; give a SearchConfig, or None for that of the run")
+        width = batch_size * WINDOW
+        largest: GraphTextExample | None = None
+        for start in range(0, len(items), width):
+            examples = self.text_model.encoded(items[start : start + width], first=start + 1)
+            largest = max([*examples, *([largest] if largest is not None else [])], key=lambda example: example.size)
+        if largest is not None:
+            with located(f"item {largest.id!r}"):
+                self.text_model.texts([largest], SearchConfig(beam=1, longest=1), self.device)
         return self._generated(items, search or self.config.search, batch_size, progress)
 
     def evaluate(
         self,
-        source: str | Path | Item | Sequence[Item],
+        source: Any,
         search: SearchConfig | None = None,
         batch_size: int = 32,
         progress: Progress = None,
@@ -292,29 +324,26 @@ class Generator:
             ConfigError: an item has no reference.
             StructPEError: as in :meth:`generate`.
         """
-        texts = list(self.generate(source, search, batch_size, progress))
+        items = self._items(source)
+        if without := [number for number, item in enumerate(items, 1) if not item.texts]:
+            id = items[without[0] - 1].id
+            raise ConfigError(f"item {without[0]} ({id!r}) has no reference text to be scored against; leave it out")
+        texts = list(self._checked(items, search, batch_size, progress))
         return score([t.text for t in texts], [t.references for t in texts], self.config.lowercase), texts
 
-    def _items(self, source: str | Path | Item | Structure | Sequence[Item | Structure]) -> Sequence[Item]:
+    def _items(self, source: Any) -> Sequence[Item]:
         if isinstance(source, (str, Path)):
             if self.config.data.reader is None:
                 raise ConfigError(NO_READER)
             return _read_path(source, self.config.data)
-        given: list[Item | Structure] = as_list(
-            source,
-            (Item, Structure),
-            wrong="generate takes items or structures, or the path of a file",
-            hint="structpe.read makes items of files, structpe.as_structure structures of what other libraries hold",
-            none="there is no item to write a text for; give one or more",
-        )
-        return [Item(each, id=str(i)) if isinstance(each, Structure) else each for i, each in enumerate(given, 1)]
+        return as_items(source)
 
     def _generated(
         self, items: Sequence[Item], search: SearchConfig, batch_size: int, progress: Progress
     ) -> Iterator[Generated]:
         for first in range(0, len(items), batch_size * WINDOW):
             window = items[first : first + batch_size * WINDOW]
-            examples = self.text_model.examples(window)
+            examples = self.text_model.examples(window)  # again: those of all windows would not fit into memory
             texts: dict[int, str] = {}
             for number, text in self.text_model.write(examples, range(len(examples)), batch_size, search, self.device):
                 texts[number] = text

@@ -98,16 +98,22 @@ class PretrainedTextModel(TextModel):
         """Write the texts. The length penalty is Hugging Face's: log-probabilities are divided by length^a."""
         batch = self.preparer.collate(examples, writes=True).to(device)
         model, read = self.model.model, batch.given["input_ids"].shape[1]
-        with torch.no_grad():
-            found = model.generate(
-                **batch.given,
-                num_beams=config.beam,
-                length_penalty=config.length_penalty if config.beam > 1 else None,
-                max_new_tokens=config.longest,
-                do_sample=False,
-                pad_token_id=self.preparer.padding,
-                eos_token_id=self.preparer.last,
-            )
+        try:
+            with torch.no_grad():
+                found = model.generate(
+                    **batch.given,
+                    num_beams=config.beam,
+                    length_penalty=config.length_penalty if config.beam > 1 else None,
+                    max_new_tokens=config.longest,
+                    do_sample=False,
+                    pad_token_id=self.preparer.padding,
+                    eos_token_id=self.preparer.last,
+                )
+        except IndexError as error:  # as of loss
+            raise ConfigError(
+                f"the checkpoint cannot read a text of {read} tokens, or write one of {config.longest} ({error}); "
+                f"lower search.longest, or leave long graphs out"
+            ) from None
         return [self.preparer.text(row) for row in self.preparer.kind.written(found, read).tolist()]
 
     def rate(self, name: str) -> float:

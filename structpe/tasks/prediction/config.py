@@ -26,13 +26,14 @@ class BenchmarkConfig:
     """The benchmark.
 
     Args:
-        name: name of the benchmark.
+        name: name of the benchmark; ``graphs`` for graphs of one's own, in a file or in Python,
+            ``structpe.train(config, data=items)``.
         folder: folder of its files.
         options: options of the benchmark.
     """
 
-    name: str
-    folder: str
+    name: str = "graphs"
+    folder: str = "."
     options: dict[str, Any] = field(default_factory=dict)
 
 
@@ -138,7 +139,7 @@ class PredictionConfig:
     """
 
     task: Literal["prediction"] = field(default="prediction", kw_only=True)
-    data: BenchmarkConfig
+    data: BenchmarkConfig = field(default_factory=BenchmarkConfig)
     split: int | None = None
     model: GraphModelConfig = field(default_factory=GraphModelConfig)
     position: Any = field(default_factory=list)

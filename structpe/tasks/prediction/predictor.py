@@ -17,13 +17,14 @@ from torch import Tensor
 from structpe.data.batch import Example
 from structpe.data.features import Categories, Features, Numbers
 from structpe.datasets import Benchmark
+from structpe.datasets.own import with_rows
 from structpe.errors import ConfigError, StructPEError, located, undamaged
+from structpe.formats import as_items
 from structpe.nn.graph_model import GraphModel
 from structpe.objectives import OBJECTIVES, Objective
 from structpe.plain import read_json
 from structpe.structure import Structure
 from structpe.system.files import atomic_text
-from structpe.tasks.config import as_list
 from structpe.tasks.prediction.encodings import MOST, quadratic
 from structpe.tasks.prediction.task import Structures, by_room
 
@@ -182,27 +183,20 @@ class Predictor:
             )
         self.model, self.signature, self.device = model, signature, device
 
-    def predict(self, graphs: Structure | Sequence[Structure]) -> Predictions:
+    def predict(self, graphs: Any) -> Predictions:
         """Predict graphs, or each of their nodes. The predictions for a graph do not depend on the others.
 
         Args:
-            graphs: one or more, with the features ``x`` and ``edge_x`` that the model reads. :func:`structpe.read`
-                reads files, :func:`structpe.as_structure` converts objects of other libraries.
+            graphs: one or more structures, items, or what :func:`structpe.formats.as_item` makes items of, with the
+                features ``x`` and ``edge_x`` that the model reads.
 
         Raises:
-            ConfigError: there is no graph, an object is not a graph, features are missing, or a graph is too large for
-                a model of all pairs.
+            ReadError: there is no graph, or an object is not a graph.
+            ConfigError: features are missing, or a graph is too large for a model of all pairs.
             EncodingError: a graph lacks what an encoding needs.
             StructPEError: a prediction is not finite.
         """
-        given = as_list(
-            graphs,
-            (Structure,),
-            wrong="predict takes structures",
-            hint="structpe.as_structure makes one of what other libraries hold, item.structure is that of an item that "
-            "was read",
-            none="there is no graph to predict; give one or more",
-        )
+        given = [with_rows(item.structure) for item in as_items(graphs)]
         self._check(given)
         examples = self._examples(given)
         parts = [self._predict(examples, numbers) for numbers in by_room([e.size for e in examples], Structures.room)]

@@ -20,7 +20,7 @@ from typing import Any
 
 import torch
 
-from structpe.errors import ConfigError, StructPEError, explained
+from structpe.errors import ConfigError, PositionError, StructPEError, explained, listed
 from structpe.system.printing import escaping, on_terminal, say
 from structpe.system.processes import busy, ending, requested, waiting
 from structpe.system.progress import ProgressBars, duration
@@ -28,7 +28,7 @@ from structpe.system.workers import ends_with_its_parent
 from structpe.tasks.prediction.config import PredictionConfig
 from structpe.tasks.prediction.report import Outcome, claim
 from structpe.tasks.prediction.study import Key, StudyConfig, by_row
-from structpe.tasks.runs.prediction import PredictionRun, readable
+from structpe.tasks.runs.prediction import PredictionRun, failures
 from structpe.tasks.training.folder import InUse, check_free, learned
 from structpe.tasks.training.folder import claim as claim_folder
 
@@ -237,23 +237,24 @@ def run_all(
         The runs that failed.
 
     Raises:
-        ConfigError, PositionError: the configuration of a run is invalid, or a folder holds a run of another
-            configuration or files that would be replaced; no run is started.
-        ReadError: data of one of several sets are missing or damaged; no run is started.
+        ConfigError: a folder holds a run of another configuration, or files that would be replaced; no run is started.
+        StructPEError: the configuration of a row is invalid, or its data are missing, damaged, or do not suit it; no
+            run is started. The error names every such row.
     """
     configs = {key: study.run(key) for key in keys} if fresh else matching_configs(study, keys)
     if wide := [key for key, config in configs.items() if config.training.hardware.nodes > 1]:
         nodes = configs[wide[0]].training.hardware.nodes
         raise ConfigError(f"{wide[0]}: training.hardware.nodes is {nodes}; studies train on one machine")
-    for seeds in by_row(keys).values():
-        PredictionRun(configs[seeds[0]]).check()
+    rows = {"/".join(row): [configs[key] for key in seeds] for row, seeds in by_row(keys).items()}
+    _refuse(_invalid(rows), len(rows))
     threads = threads or requested() or 1
     left = [key for key in keys if fresh or not PredictionRun(configs[key]).finished()]
     for key in left:
         _check_free(PredictionRun(configs[key]))
-    if len({key.data for key in left}) > 1:  # with a single set, the first run finds errors at once
-        readable([configs[key] for key in left])
+    asked = {"/".join(row): [configs[key] for key in seeds] for row, seeds in by_row(left).items()}
     claim(study, keys)
+    with waiting(threads):
+        _refuse(failures(asked, Path(study.out) / "encodings", jobs), len(rows))
     say(f"{len(keys)} runs, {len(keys) - len(left)} of them finished; {jobs} at a time, {threads} threads each")
     if warning := busy(jobs * threads):
         say(warning)
@@ -274,6 +275,41 @@ def run_all(
                 pool.start(key, _run, (study.folder(key), config, fresh, threads, Path(study.out) / "encodings"))
         pool.wait_for_all()
     return report.failed
+
+
+def _invalid(rows: Mapping[str, Sequence[PredictionConfig]]) -> dict[str, StructPEError]:
+    """The rows whose configurations are invalid, and why."""
+    wrong: dict[str, StructPEError] = {}
+    for row, (first, *_) in rows.items():
+        try:
+            PredictionRun(first).check()
+        except StructPEError as error:
+            wrong[row] = error
+    return wrong
+
+
+def _refuse(wrong: Mapping[str, StructPEError], count: int) -> None:
+    """Raise one error that names all rows that cannot run, with the reason of each.
+
+    Args:
+        wrong: the errors by row.
+        count: number of all rows.
+    """
+    if not wrong:
+        return
+    (row, first), *others = wrong.items()
+    if not others:
+        raise first if first.places and first.places[0].startswith(row) else first.at(row)
+    causes: dict[str, list[str]] = {}
+    for row, error in wrong.items():
+        inner = error.places[1:] if error.places and error.places[0].startswith(row) else error.places
+        causes.setdefault(": ".join((*inner, error.message)), []).append(row)
+    told = "; ".join(f"{listed(rows)}: {cause}" for cause, rows in causes.items())
+    mistakes = all(isinstance(error, (ConfigError, PositionError)) for error in wrong.values())
+    raise (ConfigError if mistakes else StructPEError)(
+        f"{len(wrong)} of {count} rows cannot run, so nothing is trained: {told}. Correct these rows, or choose others "
+        f"(only)"
+    )
 
 
 def matching_configs(study: StudyConfig, keys: Sequence[Key]) -> Mapping[Key, PredictionConfig]:

@@ -42,6 +42,7 @@ from structpe.system.files import SUMS, atomic_write, left_in, seal, sums_of, wr
 from structpe.system.printing import say
 from structpe.tasks import config as configurations
 from structpe.tasks.config import Reads
+from structpe.tasks.parser import ParserConfig, train_parser
 from structpe.tasks.training import folder as folders
 from structpe.tasks.training.batches import Batches, BatchPlan
 from structpe.tasks.training.config import TrainingConfig
@@ -50,10 +51,14 @@ from structpe.tasks.training.optimiser import check_optimiser
 from structpe.tasks.training.result import FILE, WEIGHTS, Result, StoredResult, check_fit, load_weights, recorded_digest
 from structpe.tasks.training.task import Task
 
-__all__ = ["RUNS", "Run", "TrainingSetup", "load", "load_run", "run_of", "train"]
+__all__ = ["RUNS", "Run", "TrainingSetup", "check_order", "load", "load_run", "run_of", "train"]
 
 RUNS: Registry[type[Run[Any, Any, Any, Any]]] = Registry("structpe.tasks.runs", "kind of run", ConfigError)
 """Every kind of run by its name."""
+
+
+PARSER = "parser"
+"""The task that spaCy trains, whose folder is not that of a run."""
 
 
 class RunConfig(Protocol):
@@ -106,6 +111,7 @@ class Run(Registered, ABC, Generic[C, D, L, R]):
     Args:
         config: the configuration.
         folder: the folder of the run; by default ``config.out``.
+        data: what :func:`train` is given as ``data``; None for the data of the configuration.
 
     Attributes:
         config_class: the class of its configuration.
@@ -129,8 +135,8 @@ class Run(Registered, ABC, Generic[C, D, L, R]):
     extra: ClassVar[str]
     keeps_checkpoints: ClassVar[bool] = False
 
-    def __init__(self, config: C, folder: Path | None = None) -> None:
-        self.config, self.folder = config, folder or Path(config.out)
+    def __init__(self, config: C, folder: Path | None = None, data: Any = None) -> None:
+        self.config, self.folder, self.given = config, folder or Path(config.out), data
 
     @classmethod
     def of(cls, folder: str | Path) -> Self:
@@ -382,8 +388,7 @@ class Run(Registered, ABC, Generic[C, D, L, R]):
         except ModuleNotFoundError as missing:
             raise MissingExtra(str(missing.name), self.extra) from missing
         training = setup.training
-        if training.order == "by-size" and len(set(setup.sizes.tolist())) == 1:
-            refuse_inert(training, "training.", [Inert(("order",), "all training examples are of one size")])
+        check_order(training, setup.sizes)
         by_size = setup.task.pads if training.order == "auto" else training.order == "by-size"
         plan = BatchPlan(
             setup.sizes, training.batch_size, training.seed, training.hardware.processes, setup.content, by_size
@@ -401,6 +406,16 @@ class Run(Registered, ABC, Generic[C, D, L, R]):
             folders.clear(self.folder, [folders.CHECKPOINTS])
 
 
+def check_order(training: TrainingConfig, sizes: Ids) -> None:
+    """Check that batches of similar size are not asked for where all examples are of one size.
+
+    Raises:
+        ConfigError: they are.
+    """
+    if training.order == "by-size" and len(set(sizes.tolist())) == 1:
+        refuse_inert(training, "training.", [Inert(("order",), "all training examples are of one size")])
+
+
 def _with_config(folder: str | Path) -> Path:
     if not isinstance(folder, (str, Path)):
         raise StoreError(f"{folder!r:.80} is not a path; give the folder of a run, the 'out' of its configuration")
@@ -409,15 +424,19 @@ def _with_config(folder: str | Path) -> Path:
     return Path(folder)
 
 
-def run_of(config: Any) -> Run[Any, Any, Any, Any]:
+def run_of(config: Any, data: Any = None) -> Run[Any, Any, Any, Any]:
     """The run of a configuration.
+
+    Args:
+        config: the configuration.
+        data: as of :func:`train`.
 
     Raises:
         ConfigError: no kind of run has such a configuration.
     """
     for kind in RUNS.values():
         if isinstance(config, kind.config_class):
-            return kind(config)
+            return kind(config, data=data)
     known = ", ".join(each.config_class.__name__ for each in RUNS.values())
     raise ConfigError(f"{type(config).__name__} is the configuration of no kind of run; give one of {known}")
 
@@ -457,9 +476,9 @@ def load(folder: str | Path, device: torch.device | str | None = None) -> Any:
 def load_config(source: str | Path | Mapping[str, Any] | None, overrides: Sequence[str] = ()) -> Any:
     """The configuration of a training of any kind.
 
-    Its key ``task`` names the kind: ``graph-to-text``, ``prediction`` or ``pretrained-text``. Without it, a model with
-    the key ``pretrained`` is a pretrained one, data with a ``name`` are a benchmark for prediction, and everything else
-    is graph to text.
+    Its key ``task`` names the kind: ``graph-to-text``, ``prediction``, ``pretrained-text`` or ``parser``. Without it, a
+    model with the key ``pretrained`` is a pretrained one, data with a ``name`` are a benchmark for prediction, and
+    everything else is graph to text.
 
     Args:
         source: a YAML file, or its content as plain data; None for the defaults. Paths in it are relative to the
@@ -475,31 +494,43 @@ def load_config(source: str | Path | Mapping[str, Any] | None, overrides: Sequen
 
 def _config_class(data: Mapping[str, Any]) -> type[Any]:
     task = data.get("task") or next((name for name, kind in RUNS.items() if kind.means(data)), "graph-to-text")
+    if task == PARSER:
+        return ParserConfig
     if not isinstance(task, str) or task not in RUNS:
-        raise ConfigError(f"task is {task!r}; give one of {', '.join(RUNS)}")
+        raise ConfigError(f"task is {task!r}; give one of {', '.join([*RUNS, PARSER])}")
     return RUNS[task].config_class
 
 
-def train(config: Any, overrides: Sequence[str] = (), *, fresh: bool = False) -> Any:
+def train(config: Any = None, overrides: Sequence[str] = (), *, data: Any = None, fresh: bool = False) -> Any:
     """Train a model of any kind; see :meth:`Run.train`.
 
     Args:
-        config: a configuration, or what :func:`load_config` reads one from: a YAML file or plain data.
+        config: a configuration, or what :func:`load_config` reads one from: a YAML file, plain data, or None.
         overrides: changes of a file or of plain data, such as ``training.steps=100``.
+        data: what to learn from, instead of files that the configuration names: a list of items, of mappings such as
+            ``{"facts": [("Osk", "teacher", "Ida")], "text": "Ida taught Osk."}``, or of other objects that
+            :func:`structpe.formats.as_item` takes. For texts, also a mapping of these by split, ``train`` and ``dev``,
+            of which each may be a file instead; for prediction, also a :class:`~structpe.datasets.Benchmark`.
         fresh: remove an earlier run in the same folder first.
 
     Returns:
-        The result: a :class:`~structpe.tasks.training.result.Result` for graph to text, or an
-        :class:`~structpe.tasks.prediction.report.Outcome` for prediction.
+        The result: a :class:`~structpe.tasks.training.result.Result` for graph to text, an
+        :class:`~structpe.tasks.prediction.report.Outcome` for prediction, or the folder of a parser.
 
     Raises:
-        ConfigError: as of :func:`load_config`, or as of :meth:`Run.train`; overrides of a configuration object.
+        ConfigError: as of :func:`load_config`, or as of :meth:`Run.train`; overrides of a configuration object; there
+            are no data, or both ``data`` and files in the configuration.
+        ReadError, StructureError: as of :meth:`Run.train`, or something in ``data`` is not an item; the error names it.
     """
-    if isinstance(config, (str, Path, Mapping)):
+    if config is None or isinstance(config, (str, Path, Mapping)):
         config = load_config(config, overrides)
     elif overrides:
         raise ConfigError(
             f"overrides change a file or plain data, and a {type(config).__name__} is given; change it with "
             f"dataclasses.replace, or give its file"
         )
-    return run_of(config).train(fresh)
+    if isinstance(config, ParserConfig):
+        if data is not None:
+            raise ConfigError("a parser learns from CoNLL-U files; write the trees (structpe.write), and name the file")
+        return train_parser(config, fresh)
+    return run_of(config, data).train(fresh)

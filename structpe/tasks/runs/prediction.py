@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -23,26 +23,32 @@ import torch
 from structpe.data.digests import digest, structures
 from structpe.datasets import Benchmark, Split, load
 from structpe.datasets.base import find
-from structpe.errors import ConfigError, located
+from structpe.datasets.own import from_items
+from structpe.errors import ConfigError, StructPEError, located
+from structpe.formats import as_items
 from structpe.nn.graph_model import GraphModel
 from structpe.objectives import LEVELS
 from structpe.plain import read_json
-from structpe.plain.options import recorded
+from structpe.plain.options import Builder, recorded
 from structpe.positions.build import build, fitted
 from structpe.system.files import atomic_text
 from structpe.system.printing import say
 from structpe.tasks.config import Reads
-from structpe.tasks.prediction.config import PredictionConfig
+from structpe.tasks.prediction.config import BenchmarkConfig, PredictionConfig
 from structpe.tasks.prediction.predictor import Predictor, Signature
 from structpe.tasks.prediction.report import Outcome
 from structpe.tasks.prediction.sources import SOURCES, Data
 from structpe.tasks.prediction.study import versions
 from structpe.tasks.prediction.task import Prediction
-from structpe.tasks.runs.base import Run, TrainingSetup
+from structpe.tasks.runs.base import Run, TrainingSetup, check_order
 from structpe.tasks.training.folder import check_devices, device_of
 from structpe.tasks.training.result import Result
 
-__all__ = ["BenchmarkSplit", "PredictionRun", "readable"]
+__all__ = ["BenchmarkSplit", "PredictionRun", "failures"]
+
+
+OF_FILES = ("file", "reader", "options", "on_error")
+"""Options of the benchmark ``graphs`` that say how a file is read."""
 
 
 class BenchmarkSplit(NamedTuple):
@@ -66,6 +72,7 @@ class PredictionRun(Run[PredictionConfig, BenchmarkSplit, LearnedPrediction, Out
     Args:
         config: the configuration.
         folder: the folder of the run; by default ``config.out``.
+        data: items with targets in their metadata, or a benchmark; None for the data of the configuration.
         encodings: folder of the encoded graphs, which runs share; by default next to the folder of the run.
     """
 
@@ -74,8 +81,10 @@ class PredictionRun(Run[PredictionConfig, BenchmarkSplit, LearnedPrediction, Out
     free = ("out", "name", "data.folder", *Run.free)
     extra = "bench"
 
-    def __init__(self, config: PredictionConfig, folder: Path | None = None, encodings: Path | None = None) -> None:
-        super().__init__(config, folder)
+    def __init__(
+        self, config: PredictionConfig, folder: Path | None = None, data: Any = None, encodings: Path | None = None
+    ) -> None:
+        super().__init__(config, folder, data)
         self.encodings = encodings or self.folder.parent / "encodings"
 
     @classmethod
@@ -90,14 +99,36 @@ class PredictionRun(Run[PredictionConfig, BenchmarkSplit, LearnedPrediction, Out
             ReadError: the folder of the benchmark is missing.
         """
         config = self.config
-        self._named("data", lambda: find(config.data.name, config.data.folder, **config.data.options))
+        self._named("data", self._check_data)
         position = self._named("position", lambda: build(config.position, config.model.dims))
         self._named("model", lambda: GraphModel(config.model, position, None, None, 1))
         check_devices(config.training.hardware)
 
+    def _check_data(self) -> None:
+        data, given = self.config.data, self.given
+        if given is None:
+            find(data.name, data.folder, **data.options)
+        elif odd := [key for key in OF_FILES if key in data.options]:
+            raise ConfigError(f"options.{odd[0]} is of a file, and items are given as data; leave one of the two out")
+        elif isinstance(given, Benchmark):
+            if data != BenchmarkConfig(data.name, data.folder):
+                raise ConfigError("a benchmark is given as data, and has its own targets; leave options out")
+        elif data.name != "graphs":
+            raise ConfigError(f"name is {data.name!r}, and items are given as data; leave the name out, or the items")
+        else:
+            Builder().arguments(from_items, data.options, "data")
+
+    def _benchmark(self) -> Benchmark:
+        data, given = self.config.data, self.given
+        if given is None:
+            return load(data.name, data.folder, **data.options)
+        if isinstance(given, Benchmark):
+            return given
+        with located("data"):
+            return from_items(as_items(given), **data.options)
+
     def read(self) -> BenchmarkSplit:
-        data = self.config.data
-        benchmark = load(data.name, data.folder, **data.options)
+        benchmark = self._benchmark()
         return BenchmarkSplit(benchmark, _split(self.config, benchmark), _metric(self.config, benchmark))
 
     def learn(self, data: BenchmarkSplit) -> LearnedPrediction:
@@ -122,13 +153,38 @@ class PredictionRun(Run[PredictionConfig, BenchmarkSplit, LearnedPrediction, Out
             self.config.model, position, given.nodes, given.edges, given.objective.numbers, given.objective.level
         )
 
-    def setup(self, data: BenchmarkSplit, learned: LearnedPrediction) -> TrainingSetup[Outcome]:
-        (benchmark, split, metric), config = data, self.config
-        model = self.model(learned)
+    def _made(self, data: BenchmarkSplit, learned: LearnedPrediction) -> tuple[GraphModel, Data, Prediction]:
+        (benchmark, split, _), model = data, self.model(learned)
         if (start := benchmark.objective.start(np.asarray(benchmark.targets)[split.train])) is not None:
             model.start_at(torch.from_numpy(start))
-        made = SOURCES[benchmark.objective.level].data(config, benchmark, split, model, self.encodings)
-        task = Prediction(model, benchmark.objective, made.valid, made.scored)
+        made = SOURCES[benchmark.objective.level].data(self.config, benchmark, split, model, self.encodings)
+        return model, made, Prediction(model, benchmark.objective, made.valid, made.scored)
+
+    def trial(self, benchmark: Benchmark, jobs: int = 1) -> None:
+        """Encode all graphs, and compute the loss of the largest training example, without training.
+
+        Args:
+            benchmark: the data of the configuration.
+            jobs: number of processes that encode.
+
+        Raises:
+            StructPEError: the run would fail at its beginning.
+        """
+        training = self.config.training
+        hardware = replace(training.hardware, jobs=max(jobs, training.hardware.jobs))
+        run = PredictionRun(
+            replace(self.config, training=replace(training, hardware=hardware)), self.folder, None, self.encodings
+        )
+        data = BenchmarkSplit(benchmark, _split(self.config, benchmark), _metric(self.config, benchmark))
+        model, made, task = run._made(data, run.learn(data))
+        check_order(training, made.sizes)
+        model.eval()
+        with torch.no_grad():
+            task.loss(made.collate([made.train[int(made.sizes.argmax())]]))
+
+    def setup(self, data: BenchmarkSplit, learned: LearnedPrediction) -> TrainingSetup[Outcome]:
+        (benchmark, split, metric), config = data, self.config
+        model, made, task = self._made(data, learned)
         _tell(benchmark, made, model)
         return TrainingSetup(
             task,
@@ -182,20 +238,39 @@ class PredictionRun(Run[PredictionConfig, BenchmarkSplit, LearnedPrediction, Out
         )
 
 
-def readable(configs: Sequence[PredictionConfig]) -> None:
-    """Read the data of runs, each set once, and check splits and metrics before any run is trained.
+R = TypeVar("R")
 
-    Raises:
-        ReadError, ConfigError: as in :meth:`PredictionRun.train`.
+
+def failures(rows: Mapping[R, Sequence[PredictionConfig]], encodings: Path, jobs: int) -> dict[R, StructPEError]:
+    """The rows of a study that cannot run on their data, and why. Each set of data is read once.
+
+    Every graph is encoded, which runs then need not do; the largest training example of each row is read by its model.
+
+    Args:
+        rows: the runs of each row, which differ in their seeds.
+        encodings: folder of the encoded graphs.
+        jobs: number of processes that encode.
     """
-    sets: dict[str, list[PredictionConfig]] = {}
-    for config in configs:
-        sets.setdefault(json.dumps(asdict(config.data), sort_keys=True), []).append(config)
-    for first, *others in sets.values():
-        benchmark = PredictionRun(first).read().benchmark
-        for config in others:
-            _split(config, benchmark)
-            _metric(config, benchmark)
+    sets: dict[str, list[R]] = {}
+    for row, runs in rows.items():
+        sets.setdefault(json.dumps(asdict(runs[0].data), sort_keys=True), []).append(row)
+    wrong: dict[R, StructPEError] = {}
+    for names in sets.values():
+        data = rows[names[0]][0].data
+        try:
+            benchmark = load(data.name, data.folder, **data.options)
+        except StructPEError as error:
+            wrong |= dict.fromkeys(names, error)
+            continue
+        for row in names:
+            try:
+                for config in rows[row]:
+                    _split(config, benchmark)
+                    _metric(config, benchmark)
+                PredictionRun(rows[row][0], encodings=encodings).trial(benchmark, jobs)
+            except StructPEError as error:
+                wrong[row] = error
+    return wrong
 
 
 def _metric(config: PredictionConfig, benchmark: Benchmark) -> str:

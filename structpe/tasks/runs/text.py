@@ -28,12 +28,13 @@ import numpy as np
 import torch
 
 from structpe.adapters import texts as texts_module
+from structpe.adapters.hosts import dims, inject
 from structpe.adapters.texts import Texts, kind_of
-from structpe.adapters.transformers import asked, dims, inject, take_t5
+from structpe.adapters.transformers import asked, take_t5
 from structpe.data.digests import digest, structures
 from structpe.data.prepare import TRAIN_AFRESH, Preparer
 from structpe.errors import ConfigError, StoreError, located, undamaged
-from structpe.formats import Item
+from structpe.formats import Item, as_items
 from structpe.nn.seq2seq import EncoderDecoder
 from structpe.plain.options import recorded
 from structpe.positions.build import build, fitted
@@ -102,15 +103,58 @@ class TextRun(Run[C, Splits, L, Result], ABC):
     def digests(self, learned: L, text_model: TextModel) -> Mapping[str, str]:
         """Digests of everything learned or read before training that training depends on."""
 
+    def check_data(self) -> None:
+        """Check that there are data, in one way, and that a validation that they allow is asked for.
+
+        Raises:
+            ConfigError: there are none, or two ways, or a key of the validation has no effect.
+        """
+        named, given = self.config.data.train is not None, self.given is not None
+        if not named and not given:
+            raise ConfigError(
+                "data.train is null, and no items are given; name a file or folder (data.train), or give items in "
+                "Python: structpe.train(config, data=items)"
+            )
+        paths = self.config.data.train
+        if not isinstance(paths, str) and (odd := [each for each in paths or () if not isinstance(each, str)]):
+            raise ConfigError(
+                f"data.train names files, and {repr(odd[0])[:80]} is no path; give items as data: "
+                f"structpe.train(config, data=items)"
+            )
+        if named and given:
+            raise ConfigError("data.train names files, and items are given as data; leave one of the two out")
+        self.config.check_validation(bool(self._source("dev")))
+
     def read(self) -> Splits:
-        data = self.config.data
-        return Splits(_with_texts(read_split(data, "train")), _with_texts(read_split(data, "dev")) if data.dev else [])
+        return Splits(self._split("train"), self._split("dev") if self._source("dev") else [])
+
+    def _source(self, part: Literal["train", "dev"]) -> Any:
+        """The items of a split, or files with them; None if there is no such split."""
+        given = self.given
+        if isinstance(given, Mapping) and (odd := [key for key in given if key not in ("train", "dev")]):
+            raise ConfigError(f"data has the key {odd[0]!r}; give 'train' and 'dev', or a list of items to learn from")
+        if not isinstance(given, Mapping):
+            given = {"train": given}
+        found = given.get(part)
+        return getattr(self.config.data, part) if found is None else found
+
+    def _split(self, part: Literal["train", "dev"]) -> list[Item]:
+        source = self._source(part)
+        if isinstance(source, (str, Path)):
+            files: dict[str, Any] = {part: str(source)}
+            return _with_texts(read_split(replace(self.config.data, **files), part))
+        if source is getattr(self.config.data, part):
+            return _with_texts(read_split(self.config.data, part))
+        with located(f"data, {part}"):
+            return _with_texts(as_items(source))
 
     def setup(self, data: Splits, learned: L) -> TrainingSetup[Result]:
         text_model, training = self.untrained(learned), self.config.training
         content = dict(self.digests(learned, text_model))
-        examples = text_model.examples(data.train, every_text=True, jobs=training.hardware.jobs)
-        dev = text_model.examples(data.dev, jobs=training.hardware.jobs)
+        with located("training"):
+            examples = text_model.encoded(data.train, every_text=True, jobs=training.hardware.jobs)
+        with located("validation"):
+            dev = text_model.encoded(data.dev, jobs=training.hardware.jobs)
         _tell(data.train, examples, dev, text_model)
         _try(text_model, [*examples, *dev])
         task = GraphToText(text_model, dev, self.config)
@@ -157,7 +201,10 @@ def _try(text_model: TextModel, examples: Sequence[GraphTextExample]) -> None:
 def _with_texts(items: list[Item]) -> list[Item]:
     for item in items:
         if not item.texts:
-            raise ConfigError(f"item {item.id!r} has no text to learn from or to be scored against; leave it out")
+            raise ConfigError(
+                f"item {item.id!r} has no text to learn from or to be scored against; leave it out, "
+                f"or, if no item has one, name the column or attribute with texts (data.options.text)"
+            )
     return items
 
 
@@ -194,9 +241,10 @@ class GraphToTextRun(TextRun[GraphToTextConfig, LearnedUnits], name="graph-to-te
 
     def check(self) -> None:
         """Build a small model, to find errors of the configuration before data are read."""
+        self.check_data()
         config = self.config
-        with located("encoder_position"):
-            encoder = build(config.encoder_position, config.model.dims("encoder"))
+        with located("position"):
+            encoder = build(config.position, config.model.dims("encoder"))
         with located("decoder_position"):
             decoder = build(config.decoder_position, config.model.dims("decoder"))
         EncoderDecoder(config.model, 8, encoder, decoder)
@@ -210,7 +258,7 @@ class GraphToTextRun(TextRun[GraphToTextConfig, LearnedUnits], name="graph-to-te
         config, preparer = self.config, Preparer.fit(data.train, self.config.prepare)
         return preparer, {
             "encoder": fitted(
-                config.encoder_position,
+                config.position,
                 config.model.dims("encoder"),
                 lambda: [preparer.structure(item) for item in data.train],
             ),
@@ -291,7 +339,7 @@ class GraphToTextRun(TextRun[GraphToTextConfig, LearnedUnits], name="graph-to-te
 
 def _shapes(key: str) -> bool:
     """Whether a key of the configuration changes the shapes or the meaning of weights."""
-    return key.split(".")[0] in ("prepare", "model", "encoder_position", "decoder_position") and key not in (
+    return key.split(".")[0] in ("prepare", "model", "position", "decoder_position") and key not in (
         *("prepare.bpe_dropout", "prepare.longest_source", "prepare.longest_target", "model.kernel"),
         *("model.dropout", "model.attention_dropout", "model.input_dropout"),
     )
@@ -336,6 +384,7 @@ class PretrainedTextRun(TextRun[PretrainedTextConfig, LearnedPretrained], name="
             PositionError: a position model does not fit the checkpoint.
             ConfigError: another key is wrong, or the tokenizer belongs to another checkpoint.
         """
+        self.check_data()
         described = self._read()
         kind_of(described).check_suffix(self.config.prepare.suffix)
         with torch.device("meta"):
@@ -435,7 +484,8 @@ class PretrainedTextRun(TextRun[PretrainedTextConfig, LearnedPretrained], name="
                 if instead:
                     take_t5(position, model, "encoder" if each.where in (None, "encoder") else "decoder")
                 start: Literal["zero", "own"] = "own" if each.start == "checkpoint" else each.start
-                inject(model, position, each.where, each.layers, start, each.structures, instead, freeze)
+                options: dict[str, Any] = {"where": each.where, "layers": each.layers, "structures": each.structures}
+                inject(model, position, start=start, instead=instead, freeze=freeze, **options)
 
     def _text_model(self, model: Pretrained, learned: LearnedPretrained) -> PretrainedTextModel:
         kind, config = kind_of(model.model.config), self.config

@@ -45,7 +45,9 @@ def test_it_is_that_of_the_training_files(
 
 def test_without_one_of_its_own_it_must_be_given(tmp_path: Path) -> None:
     several = run(tmp_path, train=["a.amr", "b.xml"], on_error="skip")
-    told = r"^the run has no reader of its own, as its training files are of several formats, or gone; say .* --reader"
+    told = (
+        r"^the run has no reader of its own, as it has learned from items, or its training files are of several formats"
+    )
     with pytest.raises(ConfigError, match=told):
         several.reads().but()
     assert several.reads().but("amr") == ("amr", {}, "skip", False)

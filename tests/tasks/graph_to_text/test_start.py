@@ -66,9 +66,9 @@ def test_it_resumes_to_the_bit_and_is_used_without_the_first(first: GraphToTextC
 
 def test_what_it_cannot_begin_with(first: GraphToTextConfig, tmp_path: Path) -> None:
     config = later(first, tmp_path)
-    wrong = changed(config, model=replace(config.model, width=32), encoder_position="nope")
+    wrong = changed(config, model=replace(config.model, width=32), position="nope")
     with pytest.raises(
-        ConfigError, match=r"^start: .* has another model; they differ in model\.width, encoder_position\. Give"
+        ConfigError, match=r"^start: .* has another model; they differ in model\.width, position\. Give"
     ):
         train(wrong)
     with pytest.raises(ConfigError, match=r"^start: .* is the folder of this run itself; choose another one \(out\)$"):

@@ -221,7 +221,7 @@ def test_subwords_vary_in_training_only(tmp_path: Path) -> None:
 
 def test_what_encodings_learn_of_the_training_graphs_is_kept(tmp_path: Path) -> None:
     config = tiny(tmp_path, steps=1)
-    config = changed(config, encoder_position=["sinusoidal", "zhu-sum"], prepare=replace(config.prepare, graph="plain"))
+    config = changed(config, position=["sinusoidal", "zhu-sum"], prepare=replace(config.prepare, graph="plain"))
     train(config)
     model, _ = GraphToTextRun.of(config.out).load()
     learned = [option for encoding in model.encoder.position.encodings for option in encoding.options().items()]
@@ -259,7 +259,7 @@ def test_a_fresh_run_that_cannot_begin_leaves_the_earlier_one(tmp_path: Path) ->
     before = {file.name: file.read_bytes() for file in (tmp_path / "run").iterdir() if file.is_file()}
     for wrong, error, text in [
         (
-            {"encoder_position": "graformr"},
+            {"position": "graformr"},
             PositionError,
             "no position model named 'graformr'. Did you mean 'graformer'",
         ),
@@ -270,11 +270,11 @@ def test_a_fresh_run_that_cannot_begin_leaves_the_earlier_one(tmp_path: Path) ->
             "has 4 positions, this batch needs",
         ),
         (
-            {"encoder_position": {"name": "learned", "max_length": 4}},
+            {"position": {"name": "learned", "max_length": 4}},
             PositionError,
             "has 4 positions, this batch needs",
         ),
-        ({"encoder_position": "tpe"}, EncodingError, "it needs a tree whose edges lead away from the root"),
+        ({"position": "tpe"}, EncodingError, "it needs a tree whose edges lead away from the root"),
         ({"data": replace(config.data, dev=str(tmp_path / "absent.txt"))}, ReadError, "no such file or folder"),
     ]:
         with pytest.raises(error, match=text):
@@ -285,10 +285,8 @@ def test_a_fresh_run_that_cannot_begin_leaves_the_earlier_one(tmp_path: Path) ->
 def test_a_run_that_could_not_begin_is_in_nobodys_way(tmp_path: Path) -> None:
     config = tiny(tmp_path, steps=1)
     for wrong in (
-        changed(config, encoder_position="tpe"),  # which is known when the graphs are encoded
-        changed(
-            config, encoder_position="shaw", model=replace(config.model, kernel="sdpa")
-        ),  # and this when a graph is read
+        changed(config, position="tpe"),  # which is known when the graphs are encoded
+        changed(config, position="shaw", model=replace(config.model, kernel="sdpa")),  # and this when a graph is read
     ):
         with pytest.raises((EncodingError, UnsupportedTerm)):
             train(wrong)

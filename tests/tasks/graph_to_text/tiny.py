@@ -32,7 +32,7 @@ def tiny(folder: Path, **training: Any) -> GraphToTextConfig:
             "data": {"train": split(folder, "train", 20), "dev": split(folder, "dev", 6), "reader": "amr"},
             "prepare": {"vocabulary": 300},
             "model": {"width": 16, "heads": 2, "encoder_layers": 1, "decoder_layers": 1, "feedforward": 32},
-            "encoder_position": "t5",
+            "position": "t5",
             "training": {
                 "steps": 14,
                 "batch_size": 6,

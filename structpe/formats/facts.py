@@ -1,0 +1,340 @@
+"""Facts with texts: tables and lines of JSON whose columns are named, and the same as mappings in Python."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import groupby
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+from structpe.errors import ReadError, listed
+from structpe.formats.reading import Item, Yielded, attempt, reader
+from structpe.formats.tables import rows
+from structpe.formats.text import is_missing, lines, shown
+from structpe.formats.triples import HEADERS, triples
+from structpe.plain import from_json
+
+__all__ = ["USUAL", "Columns", "as_texts", "columns_of", "facts", "facts_of", "item_of_facts"]
+
+USUAL: Mapping[str, tuple[str, ...]] = {
+    **dict(zip(("subject", "relation", "object"), HEADERS, strict=True)),
+    "facts": ("facts", "triples", "triple_set", "tripleset", "fact", "triple"),
+    "text": ("text", "texts", "sentence", "sentences", "reference", "references", "lex", "target_text", "description"),
+    "id": ("id", "eid", "graph_id", "item_id", "item", "entry", "example", "group", "graph"),
+}
+"""The usual names of columns, the likeliest first; blanks, hyphens and capitals in names do not matter."""
+ONE = ("subject", "relation", "object")
+BETWEEN, PARTS = ";", "|"
+
+
+class Columns(NamedTuple):
+    """The name of each column; None if there is none. Either ``facts`` is one, or all of the first three are."""
+
+    subject: str | None = None
+    relation: str | None = None
+    object: str | None = None
+    facts: str | None = None
+    text: str | None = None
+    id: str | None = None
+
+
+Row: TypeAlias = Mapping[str, Any]
+
+
+class Line(NamedTuple):
+    """A row of a table: the number of its line, its cells by name, and its columns."""
+
+    number: int
+    cells: Row
+    columns: Columns
+
+    def cell(self, role: str) -> Any:
+        """A cell by its role; None if it is empty, or there is none."""
+        name = getattr(self.columns, role)
+        value = None if name is None else self.cells.get(name)
+        return None if is_missing(value) or value == "" else value
+
+
+@reader("facts", ".jsonl", also=".tsv .csv .txt .ndjson")
+def facts(
+    path: Path,
+    subject: str | None = None,
+    relation: str | None = None,
+    object: str | None = None,
+    facts: str | None = None,
+    text: str | None = None,
+    id: str | None = None,
+    header: Sequence[str] | None = None,
+    delimiter: str | None = None,
+    quotes: bool = True,
+    between: str = BETWEEN,
+) -> Iterator[Yielded]:
+    """Facts with texts: TSV or CSV with a header, or an object of JSON per line.
+
+    A row has one fact, in three columns, or several, in one column. Rows that follow each other with the same id are
+    one graph, with all their facts and texts; where there is one fact in a row and no column of ids, so are those with
+    the same text. A fact that a graph has twice is one edge. Other columns are metadata.
+
+    Args:
+        path: a file; ``.jsonl`` and ``.ndjson`` are lines of JSON, others are tables.
+        subject, relation, object: names of the columns of one fact; by default usual ones, such as ``head``.
+        facts: name of a column with several facts: ``Osk | teacher | Ida; Osk | birthPlace | Orrin``, or a list of
+            lists, in JSON or as Python writes it; by default ``facts`` or ``triples``.
+        text: name of the column with texts; by default ``text`` or a similar one. New facts, for which a text is to be
+            written, need none.
+        id: name of the column with ids; by default ``id`` or a similar one.
+        header: names of the columns of a table without a header.
+        delimiter: separator of cells; None for a tab if the first line has one, else for that of ``,`` and ``;`` that
+            it has more of.
+        quotes: whether a cell may be in quotation marks; if not, they are characters as any others.
+        between: what separates several facts in a cell, as line ends do.
+
+    Raises:
+        ReadError: the header lacks a column, or a row does not belong to it.
+    """
+    asked = {"subject": subject, "relation": relation, "object": object, "facts": facts, "text": text, "id": id}
+    found = (
+        _of_json(path, asked)
+        if path.suffix in (".jsonl", ".ndjson")
+        else _of_table(path, asked, header, delimiter, quotes)
+    )
+    seen: dict[str, int] = {}
+    number = 0
+    for _, together in groupby(found, _key):
+        group: list[Any] = list(together)
+        first = group[0]
+        if isinstance(first, ReadError):  # the only one of its group
+            yield first
+            continue
+        number += 1
+        given = first.cell("id")
+        own = number if given is None else given
+        if wrong := _wrong_place(first, seen):
+            yield wrong
+        else:
+            yield attempt(partial(_item, group, str(own), path.name, between), str(given or ""), first.number)
+
+
+def _key(line: Line | ReadError) -> tuple[Any, ...]:
+    """Equal for rows of one graph."""
+    if isinstance(line, ReadError):
+        return ("error", line)
+    given = line.cell("id")
+    if line.columns.facts is not None:
+        return ("row", line.number) if given is None else ("facts", str(given), repr(line.cell("facts")))
+    if given is not None:
+        return ("id", str(given))
+    text = line.cell("text")
+    return ("row", line.number) if text is None or line.columns.id is not None else ("text", repr(text))
+
+
+def _wrong_place(line: Line, seen: dict[str, int]) -> ReadError | None:
+    """The error of a row with one fact whose graph is not known, or was read before."""
+    id, columns = line.cell("id"), line.columns
+    if columns.facts is not None:
+        return None
+    if id is None and columns.id is not None:
+        wrong = f"the cell of column {shown(columns.id)} is empty; fill it, as rows of one graph have the same id"
+        return ReadError(wrong).at(f"line {line.number}")
+    if id is None and columns.text is not None and line.cell("text") is None:
+        wrong = f"the cell of column {shown(columns.text)} is empty, and no column of ids says whose fact this is"
+        return ReadError(f"{wrong}; fill it, or add a column 'id'").at(f"line {line.number}")
+    if id is not None and (before := seen.setdefault(str(id), line.number)) != line.number:
+        wrong = f"{shown(str(id))} was read before, from line {before} on; rows of one graph must follow each other"
+        return ReadError(f"{wrong}, so sort them by {shown(str(columns.id))}").at(f"line {line.number}")
+    return None
+
+
+def _item(group: Sequence[Line], id: str, file: str, between: str) -> Item:
+    return item_of_facts([(line.cells, line.columns) for line in group], id, f"{file}:{id}", between)
+
+
+def item_of_facts(group: Sequence[tuple[Row, Columns]], id: str, name: str, between: str = BETWEEN) -> Item:
+    """The item of the rows of one graph.
+
+    Raises:
+        ReadError, StructureError: there is no fact, or something in the rows is not a fact or a text.
+    """
+    known: dict[tuple[str, ...], None] = {}
+    texts: dict[str, None] = {}
+    for cells, columns in group:
+        line = Line(0, cells, columns)
+        parts = [line.cell(role) for role in ONE]
+        if columns.facts is not None:
+            known |= dict.fromkeys(map(tuple, facts_of(line.cell("facts"), between)))
+        elif any(part is not None for part in parts):  # a row without a fact has another text
+            known[tuple(map(_part, parts))] = None
+        texts |= dict.fromkeys(as_texts(line.cell("text")))
+    if not known:
+        raise ReadError("it has no fact; give subject, relation and object of one at least")
+    cells, columns = group[0]
+    other = {key: value for key, value in cells.items() if key not in columns and not is_missing(value)}
+    return Item(triples(list(known), name), tuple(texts), id, other)
+
+
+def columns_of(names: Sequence[str], asked: Mapping[str, str | None], header: bool = True) -> Columns:
+    """The columns of a table or the keys of an object, by their names.
+
+    Args:
+        names: all names.
+        asked: names by role; None for one of the usual ones.
+        header: whether a line of a file names them, for the error.
+
+    Raises:
+        ReadError: there is no such column, or none of a role that is needed, or two ways to give facts.
+    """
+    given = {role: name for role, name in asked.items() if name is not None and (role != "text" or name in names)}
+    if lacking := [name for name in given.values() if name not in names]:
+        raise ReadError(f"there is no column {shown(lacking[0])}; there are {listed(map(shown, names))}")
+    plain = {_plain(name): name for name in reversed(names) if name not in given.values()}
+    found = {role: next((plain[each] for each in usual if each in plain), None) for role, usual in USUAL.items()}
+    if "facts" in given:
+        found |= dict.fromkeys(ONE)
+    elif set(ONE) & set(given):
+        found["facts"] = None
+    columns = Columns(**found | given)
+    if columns.facts is None and (without := [role for role in ONE if getattr(columns, role) is None]):
+        raise _no_column(names, without, header)
+    if columns.facts is not None and all(getattr(columns, role) is not None for role in ONE):
+        each = f"{shown(columns.facts)} and {shown(str(columns.subject))}"
+        raise ReadError(f"there are facts in the columns {each}; say which: facts={columns.facts} or subject=...")
+    return columns if columns.facts is None else columns._replace(**dict.fromkeys(ONE))
+
+
+def _no_column(names: Sequence[str], lacking: Sequence[str], header: bool) -> ReadError:
+    there = listed(map(shown, names), 6)
+    if not header:
+        keys = "'subject', 'relation' and 'object', or 'facts', a list of such triples"
+        return ReadError(f"there is no key for the {' and the '.join(lacking)}; there are {there}. Give {keys}")
+    wrong = f"the first line names no column for the {' and the '.join(lacking)}; it has {there}"
+    named = f"Name columns that are called otherwise, such as {lacking[0]}=NAME"
+    return ReadError(f"{wrong}. {named}; for a file without a header give header=[subject, relation, object, text]")
+
+
+def _plain(name: str) -> str:
+    return "_".join(name.strip().lower().replace("-", " ").replace("_", " ").split())
+
+
+def _of_table(
+    path: Path,
+    asked: Mapping[str, str | None],
+    header: Sequence[str] | None,
+    delimiter: str | None,
+    quotes: bool,
+) -> Iterator[Line | ReadError]:
+    """The rows of a table; those whose cells are all empty are left out."""
+    found = rows(path, delimiter or _delimiter(path), header is None, quotes, CHECK)
+    names = [name.strip() for name in header or next(found)[1]]
+    try:
+        columns = columns_of(names, asked)
+    except ReadError as error:
+        raise error if header is not None else error.at("line 1") from None
+    for number, row in found:
+        cells = [cell.strip() for cell in row]
+        if any(cells[len(names) :]):
+            wrong = f"the row has {len(row)} cells, the header {len(names)}; quote cells that hold the separator"
+            longer = ReadError(wrong).at(f"line {number}")
+            if columns.facts is None:
+                raise longer  # a graph may lack a fact
+            yield longer
+        elif any(cells):
+            yield Line(number, dict(zip(names, [*cells, *[""] * len(names)], strict=False)), columns)
+
+
+CHECK = "check the quotes, or give quotes=False where they are characters as any others"
+
+
+def _delimiter(path: Path) -> str:
+    first = next((line for _, line in lines(path)), "")
+    return "\t" if "\t" in first else ";" if first.count(";") > first.count(",") else ","
+
+
+def _of_json(path: Path, asked: Mapping[str, str | None]) -> Iterator[Line | ReadError]:
+    """The objects of a file with one in each line."""
+    one = False
+    for number, line in lines(path):
+        if not line.strip():
+            continue
+        try:
+            cells = from_json(line)
+            if not isinstance(cells, dict):
+                raise ReadError(f"the line holds {shown(line)}; give an object of JSON, such as {EXAMPLE}")
+            columns = columns_of(list(cells), asked, header=False)
+        except (ValueError, ReadError) as wrong:
+            reason = wrong.message if isinstance(wrong, ReadError) else f"the line is not JSON: {wrong}"
+            error = ReadError(reason).at(f"line {number}")
+            if one:
+                raise error from None  # a graph may lack a fact
+            yield error
+        else:
+            one = columns.facts is None
+            yield Line(number, cells, columns)
+
+
+EXAMPLE = '{"facts": [["Osk", "teacher", "Ida"]], "text": "Ida taught Osk."}'
+
+
+def facts_of(value: Any, between: str = BETWEEN) -> list[list[str]]:
+    """Facts (subject, relation, object) from plain data: a list of them, or a text.
+
+    Args:
+        value: a list of triples, mappings or texts such as ``Osk | teacher | Ida``; or a text of several.
+        between: what separates several facts in a text, as line ends do.
+
+    Raises:
+        ReadError: something is not a fact.
+    """
+    if isinstance(value, str):
+        value = _listed(value.strip(), between)
+    if value is None:
+        return []
+    if not isinstance(value, (list, tuple)):
+        raise ReadError(f"the facts are {repr(value)[:80]}; give a list of triples (subject, relation, object)")
+    return [[_part(part) for part in _parts(each)] for each in value]
+
+
+def _listed(text: str, between: str) -> Any:
+    if not text.startswith("["):
+        return [each for line in text.splitlines() for each in line.split(between) if each.strip()]
+    try:
+        return from_json(text)
+    except ValueError:
+        pass
+    try:
+        return ast.literal_eval(text)  # as pandas writes a list into a table
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        raise ReadError(f"{shown(text)} begins as a list and is none; write [['Osk', 'teacher', 'Ida']]") from None
+
+
+def _parts(fact: Any) -> Iterable[Any]:
+    if isinstance(fact, str):
+        return [part.strip() for part in fact.split(PARTS)]
+    if isinstance(fact, Mapping):
+        columns = columns_of([str(key) for key in fact], {}, header=False)
+        return [fact.get(getattr(columns, role)) for role in ONE]
+    if not isinstance(fact, (list, tuple)):
+        raise ReadError(f"a fact is {repr(fact)[:80]}; give subject, relation and object")
+    return fact
+
+
+def _part(part: Any) -> str:
+    """A part of a fact as text; an empty one is an error of :func:`triples`."""
+    if is_missing(part):
+        return ""
+    if isinstance(part, (str, int, float)):
+        return str(part).strip()
+    raise ReadError(f"a part of a fact is {repr(part)[:80]}; give a text or a number")
+
+
+def as_texts(value: Any) -> tuple[str, ...]:
+    """The texts of a cell: one, or a list; blank ones are left out.
+
+    Raises:
+        ReadError: it is something else.
+    """
+    several = value if isinstance(value, (list, tuple)) else [] if value is None else [value]
+    if wrong := [each for each in several if not isinstance(each, str)]:
+        raise ReadError(f"the text is {repr(wrong[0])[:80]}; give a text, or a list of texts")
+    return tuple(text for each in several if (text := each.strip()))
