@@ -115,7 +115,7 @@ class TextRun(Run[C, Splits, L, Result], ABC):
                 "data.train is null, and no items are given; name a file or folder (data.train), or give items in "
                 "Python: structpe.train(config, data=items)"
             )
-        paths = self.config.data.train
+        paths: Any = self.config.data.train  # in Python a list may hold anything
         if not isinstance(paths, str) and (odd := [each for each in paths or () if not isinstance(each, str)]):
             raise ConfigError(
                 f"data.train names files, and {repr(odd[0])[:80]} is no path; give items as data: "
