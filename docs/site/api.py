@@ -49,6 +49,31 @@ PARTS = {
 INNER = {"cli", "computed", "faces", "plain", "precision", "registry", "spec", "dropout", "system"}
 """Parts that have no page: users do not call them."""
 MADE = {"api", "auto_gallery", "catalogue"}
+BESIDE = {
+    "structpe.load": [
+        "structpe.tasks.Generator",
+        "structpe.tasks.Generated",
+        "structpe.tasks.Predictor",
+        "structpe.nn.EncoderDecoder",
+    ],
+    "structpe.train": ["structpe.tasks.Result", "structpe.tasks.Outcome", "structpe.tasks.explain"],
+    "structpe.inject": [
+        "structpe.eject",
+        "structpe.adapters.dgl.DglHost",
+        "structpe.adapters.pyg.Message",
+        "structpe.adapters.pyg.PygHost",
+        "structpe.adapters.pyg.of_edges",
+        "structpe.adapters.pytorch.PytorchHost",
+        "structpe.adapters.timm.TimmHost",
+        *(f"structpe.adapters.transformers.{name}" for name in ("Collator", "FAMILIES", "HuggingFaceHost", "asked")),
+        *(f"structpe.adapters.transformers.{name}" for name in ("quietly", "register", "restore")),
+    ],
+    "structpe.Batch": ["structpe.data.Sampler", "structpe.data.Store", "structpe.data.collate"],
+    "structpe.datasets.get": [f"structpe.datasets.{name}" for name in ("Report", "benchmark", "find", "load")],
+    "structpe.parsing.parse": [f"structpe.parsing.{name}" for name in ("Progress", "evaluate", "parse_texts", "train")],
+    "structpe.pictures.view": ["structpe.pictures.load"],
+}
+"""What a call returns or works with, by the call whose example shows it."""
 LONGEST = 14
 """Lines of an example."""
 CLASS = re.compile(r"=<class '[\w.]*?(\w+)'>")
@@ -112,7 +137,7 @@ def examples() -> dict[str, Example]:
     for page in sorted(pages, key=lambda page: page.name != "api_examples.md"):
         bound: dict[str, tuple[str, Any]] = {}
         for _, text in (block for block in BLOCK.findall(page.read_text(encoding="utf-8")) if not block[0]):
-            for statement in ast.parse(text).body:
+            for statement in pieces(ast.parse(text)):
                 bound |= imported(statement)
                 for thing, lines in uses(statement, bound):
                     name = homes().get(thing)
@@ -120,6 +145,14 @@ def examples() -> dict[str, Example]:
                     if name and code.count("\n") < LONGEST and better(code, found.get(name), page):
                         found[name] = Example(code, str(page.relative_to(HERE).with_suffix("")))
     return found
+
+
+def pieces(tree: ast.AST) -> Iterator[ast.stmt]:
+    """The statements of a program; of one that is too long for an example, those in it, too."""
+    for statement in getattr(tree, "body", []):
+        yield statement
+        if statement.end_lineno - statement.lineno >= LONGEST:
+            yield from pieces(statement)
 
 
 def better(code: str, known: Example | None, page: Path) -> bool:
@@ -155,7 +188,7 @@ def attribute(of: ModuleType, name: str) -> Any:
 
 def uses(statement: ast.stmt, bound: dict[str, tuple[str, Any]]) -> Iterator[tuple[int, str]]:
     """What of the library a statement uses, by identity, and the imports that it needs."""
-    if isinstance(statement, ast.Import | ast.ImportFrom | ast.FunctionDef):
+    if isinstance(statement, ast.Import | ast.ImportFrom):
         return
     names = {each.id for each in ast.walk(statement) if isinstance(each, ast.Name) and each.id in bound}
     lines = "".join(f"{line}\n" for line in sorted({bound[name][0] for name in names})) + "\n" * bool(names)
@@ -176,8 +209,9 @@ def resolved(node: ast.AST, bound: dict[str, tuple[str, Any]]) -> Any:
 
 
 def without_example() -> list[str]:
-    """The public names that no page uses."""
-    return sorted({*homes().values()} - {*examples()} - {name for name in homes().values() if ".errors." in name})
+    """The public names that have no example, nor a neighbour whose example shows them; errors need none."""
+    needed = {name for name in homes().values() if ".errors." not in name and not name.endswith("Error")}
+    return sorted(needed - {*examples()} - {name for names in BESIDE.values() for name in names})
 
 
 def written(escape: Any) -> dict[str, str]:
@@ -243,6 +277,9 @@ def entry(home: str, name: str, of: Any) -> str:
     else:
         text += f".. py:data:: {place}\n\n   {first_line(of)}\n\n"
     found = examples().get(place)
+    beside = next((other for other, names in BESIDE.items() if place in names), None)
+    if not found and beside:
+        text += f"An example of its use is that of :ref:`{beside.rpartition('.')[2]} <{beside}>`.\n"
     if found:
         code = "\n".join(f"   {line}".rstrip() for line in found.code.splitlines())
         text += f".. rubric:: Example\n\n.. code-block:: python\n\n{code}\n\nFrom :doc:`/{found.page}`.\n"

@@ -60,7 +60,8 @@ class Projecting(ABC):
                 )
             return seat.attend(passing, x, extra, dropout, own.training), None
         sources = seat.sources(passing, sources, own.training)
-        q, k, v = (each.unflatten(-1, (own.num_heads, -1)).transpose(1, 2) for each in self.projected(sources))
+        projected = self.projected(sources)
+        q, k, v = (x.reshape(*x.shape[:2], own.num_heads, -1).transpose(1, 2) for x in projected)
         terms = seat.terms(passing, q, k.shape[2], own.training) + extra
         out = own.out_proj(attend(q, k, v, terms, dropout=dropout).transpose(1, 2).flatten(2))
         return out, weights(q, k, terms) if need_weights else None
@@ -152,7 +153,7 @@ def _masks(mask: Tensor | None, padding: Tensor | None, rows: int) -> Terms:
     """The terms of PyTorch's masks: bool, True for forbidden pairs, or added to scores."""
     terms = Terms()
     if mask is not None:
-        terms += _mask(mask.unflatten(0, (rows, -1)) if mask.ndim == 3 else mask[None, None])
+        terms += _mask(mask.reshape(rows, -1, *mask.shape[1:]) if mask.ndim == 3 else mask[None, None])
     return terms if padding is None else terms + _mask(padding[:, None, None])
 
 

@@ -131,7 +131,7 @@ def computed_again() -> bool:
     if torch.compiler.is_compiling():
         return False
     # Checkpointing holds back what is saved by such hooks; of the older kind, without gradients at first.
-    hooks = torch._C._autograd._top_saved_tensors_default_hooks(True)
+    hooks: Any = torch._C._autograd._top_saved_tensors_default_hooks(True)
     return hooks is not None or not torch.is_grad_enabled() or _computes_gradients()
 
 

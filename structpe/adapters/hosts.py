@@ -156,7 +156,7 @@ def inject(
         changes.append(Altered(model, _PASSES, host.passes))
     if NAME not in model._modules:
         model.add_module(NAME, nn.ModuleDict().train(model.training))
-    model.get_submodule(NAME)[where] = injected.train(model.training)  # type: ignore[index]
+    model.get_submodule(NAME)[where] = injected.train(model.training)
     changes += host.enter(injected, found)
     if freeze:
         named = model.named_parameters()

@@ -133,8 +133,8 @@ class HuggingFaceHost(Host):
 
     def _begin(self) -> list[Any]:
         """Let passes of the model, and of its encoder alone, begin with the argument ``structpe``."""
-        model, made = self.model, [_Attention(self.model)]
-        asked = [model]
+        model, asked = self.model, [self.model]
+        made: list[Any] = [_Attention(model)]
         if model.config.is_encoder_decoder and (encoder := model.get_encoder()) is not None:
             asked.append(encoder)
         for module in asked:

@@ -294,7 +294,7 @@ def _in_buckets(
     widths = np.repeat(*np.array(shapes).T[::-1])
     index = torch.from_numpy(values.squares(widths, np.dtype(_narrowest(len(values.values)))))
     table, rows = torch.from_numpy(owned(values.values)), torch.arange(len(values.values))[None]
-    cells = index.split([count * most * most for count, most in shapes])
+    cells = torch.split(index, [count * most * most for count, most in shapes])
     return [Lookup(table, rows, each.view(b, m, m)) for each, (b, m) in zip(cells, shapes, strict=True)]
 
 

@@ -478,7 +478,7 @@ class PretrainedTextRun(TextRun[PretrainedTextConfig, LearnedPretrained], name="
                 if instead:
                     take_t5(position, model, "encoder" if each.where in (None, "encoder") else "decoder")
                 start: Literal["zero", "own"] = "own" if each.start == "checkpoint" else each.start
-                options = {"where": each.where, "layers": each.layers, "structures": each.structures}
+                options: dict[str, Any] = {"where": each.where, "layers": each.layers, "structures": each.structures}
                 inject(model, position, start=start, instead=instead, freeze=freeze, **options)
 
     def _text_model(self, model: Pretrained, learned: LearnedPretrained) -> PretrainedTextModel:
