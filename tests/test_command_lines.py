@@ -83,7 +83,7 @@ def wrong(line: str) -> str:
 
 def test_lines_are_found() -> None:
     assert len(LINES) > 60
-    assert ("choose.md", "structpe positions --structure tree") in LINES
+    assert ("encodings.md", "structpe encodings --structure tree") in LINES
     assert ("structpe/cli/_inputs.py", "structpe encodings") in LINES
 
 

@@ -34,12 +34,12 @@ BELOW: dict[str, set[str]] = {
 }
 # The core; whatever else is imported inside a function, by whoever cannot do without it.
 FOREIGN = {"torch", "numpy", "scipy", "threadpoolctl", "jaxtyping", "msgspec", "safetensors"}
-# A subclass of Lightning's classes needs them when it is defined, a notebook of marimo when it is made, a component of
+# A subclass of Lightning's classes needs them when it is defined, the routes of the app when it is made, a component of
 # spaCy when it is registered. Only what trains, shows or is in a pipeline imports these modules.
 FOREIGN_IN = {
     "structpe.attention._triton_kernels": {"triton"},  # itself imported inside a function
     "structpe.tasks.training": {"lightning"},
-    "structpe.pictures.app": {"marimo"},
+    "structpe.pictures.app": {"jinja2", "starlette"},
     "structpe.parsing.component": {"spacy"},
 }
 # Folders in which one file is one member of a registry, and the files and folders there that are for all of them.

@@ -29,7 +29,8 @@ from scipy import stats
 from tuning import Budget, Tuning, losses, texts, written
 
 import structpe
-from structpe.adapters.transformers import Collator, inject
+from structpe import inject
+from structpe.adapters.transformers import Collator
 from structpe.system.files import atomic_text
 
 HERE = Path(__file__).parent

@@ -23,7 +23,7 @@ from structpe.datasets import sample
 from structpe.nn import SearchConfig
 
 RESULTS = Path(__file__).parent / "results.jsonl"
-STEPS, SEEDS = 600, range(5)
+STEPS, SEEDS = 600, range(3)
 ROWS = {
     "a bag of concepts": ([], None),
     "distances with directions": ("graformer", None),

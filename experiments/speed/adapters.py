@@ -100,7 +100,7 @@ def layers(name: str, layer: nn.Module, graphs: list[Data], training: bool, roun
     batch = next(iter(DataLoader(pyg.AddEncoding(*position.encodings).many(given), batch_size=BATCH)))  # type: ignore[arg-type]
     arguments = (batch.x, batch.edge_index, *((batch.batch,) if name == "GPSConv" else ()))
     layer.train(training)
-    handle = pyg.inject(layer, position)
+    handle = structpe.inject(layer, position, start="own")
     with torch.no_grad():
         with handle.reading(None):
             before = layer(*arguments)
@@ -116,7 +116,7 @@ def layers(name: str, layer: nn.Module, graphs: list[Data], training: bool, roun
         return once
 
     times = medians({"plain": run(None), "biased": run(batch)}, 3 * rounds)
-    handle.remove()
+    structpe.eject(layer)
     kind = "forward and backward" if training else "forward"
     plain, biased = times["plain"] * 1e3, times["biased"] * 1e3
     return f"| `{name}`, {kind} | {plain:.1f} | {biased:.1f} | {biased / plain:.2f} |"

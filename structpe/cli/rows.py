@@ -11,7 +11,7 @@ import inspect
 import re
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from importlib import metadata
 from pathlib import Path
@@ -199,7 +199,7 @@ class ModelRow:
 def _built(name: str, dims: Dims) -> PositionModel:
     """A model for counting. One of ours starts from zeros: to draw numbers takes most of the time.
 
-    The device ``meta``, where tensors have shapes only, takes longer: it loads a second of PyTorch.
+    Large ones are built on the device ``meta``, where tensors have shapes only; it loads a second of PyTorch.
     """
     import torch
     from torch.overrides import TorchFunctionMode
@@ -214,8 +214,17 @@ def _built(name: str, dims: Dims) -> PositionModel:
                 call, named = torch.zeros, {key: value for key, value in (named or {}).items() if key != "generator"}
             return call(*given, **(named or {}))
 
-    with Zeros() if MODELS[name].__module__.startswith("structpe.") else nullcontext(), torch.no_grad():
+    if not MODELS[name].__module__.startswith("structpe."):
         return build(name, dims)
+    if dims.width**2 * dims.layers > _LARGE:
+        with suppress(Exception), torch.device("meta"), Zeros(), torch.no_grad():  # what is wrong is said below
+            return build(name, dims)
+    with Zeros(), torch.no_grad():
+        return build(name, dims)
+
+
+_LARGE = 4 * 512**2 * 6
+"""The square of the width times the layers from which on a table of models is counted without any numbers."""
 
 
 def _year(key: str) -> int | None:

@@ -198,8 +198,9 @@ class CSRAdjacency:
         if _shift_messages.pays(OF_A_LIST + 4 * len(source)):
             bounds, of_sources = np.zeros((2, int(sum(sizes)) + 1), dtype=np.int64), np.empty_like(target)
             _shift_messages(np.asarray(sizes), np.array(counts), messages, bounds, of_sources)
-            arrays = (source, target, bounds[0], by_source, bounds[1], of_sources)
-            return cls(*[torch.from_numpy(each) for each in arrays], whole)
+            senders, receivers, order = torch.from_numpy(messages)
+            starts, source_starts = torch.from_numpy(bounds)
+            return cls(senders, receivers, starts, order, source_starts, torch.from_numpy(of_sources), whole)
         messages[:2] += np.repeat(starts_of(sizes)[:-1], counts)
         by_source += np.repeat(starts_of(counts)[:-1], counts)
         return cls._of(source, target, by_source, int(sum(sizes)), whole)

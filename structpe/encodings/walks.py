@@ -7,9 +7,9 @@ takes time edges x nodes of a graph and one call. Shapes: b graphs of n nodes ea
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,17 @@ from structpe.encodings import device
 from structpe.encodings.base import MOST_NODES, UNREACHABLE, Encoding, check_all_pairs, check_matrices, check_sizes
 from structpe.encodings.columns import SPLIT, Column, groups, ranges, significant, starts_of, to_grid
 from structpe.encodings.compiled import OF_A_LIST, compiled
-from structpe.encodings.graphs import Graphs, OfNodes, OwnValues, chosen_device, column_of, ranks_of_all
+from structpe.encodings.graphs import (
+    Graphs,
+    OfNodes,
+    OwnValues,
+    chosen_device,
+    column_of,
+    of_units,
+    ranks,
+    ranks_of_all,
+)
+from structpe.encodings.walk_probes import estimated
 from structpe.errors import EncodingError
 from structpe.structure import Ids, Structure
 
@@ -28,6 +38,8 @@ __all__ = ["RRWP", "HopOverlap", "Intimacy", "PersonalizedPageRank", "RandomWalk
 
 Floats = NDArray[np.float64]
 Array = NDArray[Any]
+_Estimate: TypeAlias = Callable[["Walks", int], tuple[Floats, Floats]]
+"""Values of a graph, by its number, and their standard errors."""
 
 _LARGE = 500  # above this number of nodes, a graph is walked from some of its nodes at a time
 _CELLS = 1 << 16  # of a dense matrix: half a dozen of them stay in the cache
@@ -94,14 +106,19 @@ class Walks:
         counted = _Steps.counted_dense if nodes <= _TABLE else _Steps.counted
         return cls(graphs, counted(*both, nodes, undirected), ~graphs.directed | undirected)
 
-    def returns(self, steps: int) -> NDArray[np.float32]:
+    def returns(self, steps: int, estimate: _Estimate | None = None) -> NDArray[np.float32]:
         """(T, steps) diagonals of P, P^2, ... of each graph, from half of the powers.
 
         diag(P^(a+b)) is the row sum of the elementwise product of P^a and the transpose of P^b.
+
+        Args:
+            steps: how many.
+            estimate: what computes those of a graph of more than 500 nodes, by its number; None for exact ones.
         """
         result = np.empty((int(self.graphs.start[-1]), steps), dtype=np.float32)
-        largest, sizes = device.LARGEST if chosen_device() else _LARGE, self.graphs.sizes
-        if chosen_device():
+        by_device = chosen_device() is not None
+        largest, sizes = device.LARGEST if by_device and estimate is None else _LARGE, self.graphs.sizes
+        if by_device:
             for block in self._blocks(largest):
                 result[block.nodes] = device.returns(block.squares, steps)
         elif _returns.pays(OF_A_LIST + steps * int(np.square(sizes[sizes <= _LARGE]).sum()) // 8):
@@ -110,10 +127,18 @@ class Walks:
         else:
             for block in self._blocks(_LARGE):
                 result[block.nodes] = block.returns(steps)
-        for graph in np.flatnonzero(self.graphs.sizes > largest):
+        for graph in np.flatnonzero(self.graphs.sizes > largest).tolist():
             a, b = self.graphs.start[graph : graph + 2]
-            result[a:b] = _of_large(self.steps.of_graph(a, b), bool(self.back[graph]), steps)
+            result[a:b] = _of_large(*self.one(graph), steps) if estimate is None else estimate(self, graph)[0]
         return result
+
+    def one(self, graph: int) -> tuple[csr_array, bool]:
+        """P of a graph; if A is symmetric, S = D^-1/2 A D^-1/2, whose powers have the same diagonals. Which of both."""
+        walk, symmetric = self.steps.of_graph(*self.graphs.start[graph : graph + 2]), bool(self.back[graph])
+        if symmetric:
+            even = np.sqrt(walk.data * walk.T.tocsr().data)
+            walk = csr_array((even, walk.indices, walk.indptr), shape=walk.shape)
+        return walk, symmetric
 
     def powers(self, steps: int) -> Column:
         """I, P, P^2, ... of each pair, float64 (steps); pairs that no such walk joins share a row of zeros.
@@ -204,33 +229,50 @@ class _Block:
 def _of_large(walk: csr_array, symmetric: bool, steps: int) -> NDArray[np.float32]:
     """(n, steps) returns in one large graph, from some of its nodes at a time.
 
-    If A is symmetric, by half of the powers of S = D^-1/2 A D^-1/2: diag(S^(2k)) is the row sum of S^k * S^k, and
-    diag(S^(2k + 1)) that of S^k * S^(k + 1).
+    A symmetric matrix S takes half of the powers: diag(S^(2k)) is the row sum of S^k * S^k, and diag(S^(2k + 1)) that
+    of S^k * S^(k + 1).
     """
-    if symmetric:
-        even = np.sqrt(walk.data * walk.T.tocsr().data)
-        walk = csr_array((even, walk.indices, walk.indptr), shape=walk.shape)
-    size = walk.shape[0]
+    size, last = walk.shape[0], (steps - 1) // 2 * 2
     result = np.empty((size, steps), dtype=np.float32)
+    ends = np.zeros((2, size, _TARGETS) if symmetric else (2, 0, 0))
     if _walk.pays(steps * size * (size + walk.nnz) // _TARGETS):
-        ahead, room, reached = walk.T.tocsr(), np.zeros((2, size, _TARGETS)), np.zeros(size, dtype=np.int64)
-        onward = ahead.indptr, ahead.indices.astype(np.uint32)  # unsigned numbers are not looked at from the end
-        places = walk.indptr, walk.indices.astype(np.uint32), walk.data
-        _walk(*places, *onward, symmetric, _TARGETS, *room, reached, result)
-        return result
+        room, reached = np.zeros((2, size, _TARGETS)), np.zeros(size, dtype=np.int64)
+        _walk(*_places(walk), *_places(walk.T.tocsr()), symmetric, *room, reached, ends, result)
+    else:
+        _walk_by_scipy(walk, symmetric, ends, result)
+    if symmetric:
+        result[:, last:] = ends[: steps - last].sum(axis=2).T
+    return result
+
+
+def _places(matrix: csr_array) -> tuple[Array, Array, Array]:
+    return matrix.indptr, matrix.indices.astype(np.uint32), matrix.data  # unsigned: not looked at from the end
+
+
+def _walk_by_scipy(walk: csr_array, symmetric: bool, ends: Floats, result: Array) -> None:
+    """As :func:`_walk`, in the same order."""
+    size, steps = result.shape
     for first in range(0, size, _TARGETS):
         nodes = np.arange(first, min(first + _TARGETS, size))
-        power, number = np.zeros((size, len(nodes))), np.arange(len(nodes))
+        power, number, stop = np.zeros((size, len(nodes))), np.arange(len(nodes)), first + len(nodes)
         power[nodes, number] = 1
         for step in range(0, steps, 2 if symmetric else 1):
+            if symmetric and step + 2 >= steps:
+                before, power = power[first:], walk[first:] @ power
+                for end, products in zip(ends, (power * before, power * power), strict=True):
+                    end[nodes, 0] += products.sum(axis=0)
+                    end[stop:, : len(nodes)] += products[len(nodes) :]
+                continue
             before, power = power, walk @ power
             if not symmetric:
                 result[nodes, step] = power[nodes, number]
                 continue
             result[nodes, step] = (power * before).sum(axis=0)
-            if step + 1 < steps:
-                result[nodes, step + 1] = (power * power).sum(axis=0)
-    return result
+            result[nodes, step + 1] = (power * power).sum(axis=0)
+
+
+_FEW = 5
+"""Numbers of a matrix, one in so many at the most, that are added to their places one by one."""
 
 
 @compiled
@@ -240,57 +282,121 @@ def _walk(
     data: Array,
     ahead: Array,
     onward: Array,
+    shares: Array,
     symmetric: bool,
-    width: int,
     power: Floats,
     other: Floats,
     reached: Ids,
+    ends: Floats,
     result: Array,
 ) -> None:
-    """Columns of the powers for ``width`` nodes at a time, in the rows that walks of this length reach.
+    """Columns of the powers for some nodes at a time, in the rows that walks of this length reach.
 
-    Nodes are reached along ``ahead`` and ``onward``. Both matrices (n, width) of numbers are zero before and after. A
-    row of its own is summed by vector operations, as it does not overlap with others.
+    The first matrix is given with its transpose: ``ahead``, ``onward`` and ``shares``. Both matrices (n, width) of
+    numbers are zero before and after. As long as few numbers are not zero, each goes to its places; then rows are
+    summed, in the same order.
+
+    The last power of a symmetric matrix is needed on one side of its diagonal only: its numbers count for the node of
+    the column and, in ``ends``, for that of the row.
     """
-    size, steps = result.shape
+    (size, steps), width = result.shape, power.shape[1]
     row, near, far = np.empty(width), np.empty(width), np.empty(width)
     for first in range(0, size, width):
         count, length = min(width, size - first), 0
         for j in range(count):
             power[first + j, j], reached[first + j] = 1.0, 1
+        numbers = count
         for step in range(0, steps, 2 if symmetric else 1):
             length += 1
-            for i in range(size):
-                if reached[i] == length:
-                    for p in range(ahead[i], ahead[i + 1]):
-                        if not reached[onward[p]]:
-                            reached[onward[p]] = length + 1
+            few = _reach(ahead, onward, length, reached) * width > _FEW * numbers
+            if few:
+                _spread(ahead, onward, shares, power, other, reached)
+                numbers = 0
             near[:] = 0.0
             far[:] = 0.0
-            for i in range(size):
+            half = symmetric and step + 2 >= steps
+            for i in range(first if half else 0, size):
                 if not reached[i]:
                     continue
-                row[:] = 0.0
-                for p in range(indptr[i], indptr[i + 1]):
-                    weight, before = data[p], power[indices[p]]
-                    for j in range(width):
-                        row[j] += weight * before[j]
-                after, before = other[i], power[i]
-                for j in range(width):
-                    after[j] = row[j]
-                    near[j] += row[j] * before[j]
-                    far[j] += row[j] * row[j]
+                if few:
+                    row[:] = other[i]
+                    numbers += np.count_nonzero(row)
+                else:
+                    _add_rows(indptr, indices, data, i, power, row)
+                    other[i] = row
+                _add_products(row, power[i], near, far)
+                if half and i >= first + count:
+                    _add_products(row, power[i], ends[0, i], ends[1, i])
             for j in range(count):
-                if not symmetric:
+                if half:
+                    ends[0, first + j, 0] += near[j]
+                    ends[1, first + j, 0] += far[j]
+                elif symmetric:
+                    result[first + j, step], result[first + j, step + 1] = near[j], far[j]
+                else:
                     result[first + j, step] = other[first + j, j]
-                    continue
-                result[first + j, step] = near[j]
-                if step + 1 < steps:
-                    result[first + j, step + 1] = far[j]
             power, other = other, power
         for i in range(size):
             if reached[i]:
                 power[i], other[i], reached[i] = 0.0, 0.0, 0
+
+
+@compiled
+def _add_products(row: Floats, before: Floats, near: Floats, far: Floats) -> None:
+    for j in range(len(row)):
+        near[j] += row[j] * before[j]
+        far[j] += row[j] * row[j]
+
+
+@compiled
+def _reach(ahead: Array, onward: Array, length: int, reached: Ids) -> int:
+    """Mark the nodes that a walk reaches by its next step; how many were reached so far."""
+    count = 0
+    for i in range(len(reached)):
+        if reached[i]:
+            count += 1
+        if reached[i] == length:
+            for p in range(ahead[i], ahead[i + 1]):
+                if not reached[onward[p]]:
+                    reached[onward[p]] = length + 1
+                    count += onward[p] < i
+    return count
+
+
+@compiled
+def _spread(ahead: Array, onward: Array, shares: Array, power: Floats, other: Floats, reached: Ids) -> None:
+    """The product, number by number."""
+    for i in range(len(reached)):
+        if reached[i]:
+            other[i] = 0.0
+    for i in range(len(reached)):
+        if reached[i]:
+            for j in range(power.shape[1]):
+                number = power[i, j]
+                if number != 0.0:
+                    for p in range(ahead[i], ahead[i + 1]):
+                        other[onward[p], j] += shares[p] * number
+
+
+@compiled
+def _add_rows(indptr: Array, indices: Array, data: Array, i: int, power: Floats, row: Floats) -> None:
+    """Row i of the product: four rows at a time, as each sum that is stored and read again takes as long as a row.
+
+    A row of its own is summed by vector operations, as it does not overlap with others.
+    """
+    p, end = indptr[i], indptr[i + 1]
+    row[:] = 0.0
+    while p + 4 <= end:
+        one, two, three, four = data[p], data[p + 1], data[p + 2], data[p + 3]
+        a, b, c, d = power[indices[p]], power[indices[p + 1]], power[indices[p + 2]], power[indices[p + 3]]
+        for j in range(len(row)):
+            row[j] = row[j] + one * a[j] + two * b[j] + three * c[j] + four * d[j]
+        p += 4
+    while p < end:
+        weight, before = data[p], power[indices[p]]
+        for j in range(len(row)):
+            row[j] += weight * before[j]
+        p += 1
 
 
 @compiled
@@ -390,6 +496,19 @@ class RandomWalk(OfNodes, name="random-walk"):
     Walks begin at each node and follow all edges, so a large graph takes time nodes x edges x steps. If this would take
     longer than ``minutes``, by an estimate for one core, an error is raised before it begins.
 
+    With ``probes`` m, values of graphs with more than 500 nodes are estimated in time edges x steps x m, by a matrix R
+    of m random signs for each node (Hutchinson 1990; Bekas et al. 2007, "An estimator for the diagonal of a matrix"):
+
+        (P^(a + b))_uu ~ sum_c (P^a R)_uc ((P^b)^T R)_uc / m,  a = b or a = b + 1.
+
+    The standard error is at most sqrt((|P^a_u.|^2 |P^b_.u|^2 + (P^(a + b))_uu^2) / m). If A is symmetric, this is
+    sqrt(2 / m) of the value of an even number of steps (9 % with m = 256), and for an odd one of the mean of its
+    neighbours at most. :meth:`errors` measures it for each value; those of all nodes may be in common, as walks get
+    long. The first steps are exact, as many as sparse
+    powers of some 17 million products give: 4 of 100,000 nodes with 10 neighbours each. Estimates below zero become 0.
+    Signs are drawn by NumPy's default generator from ``seed`` for each structure, over nodes in reading order; without
+    an order, by number, so another numbering gives another estimate.
+
     All values of a directed graph without cycles are zero, unless directions are ignored. Nodes that an automorphism
     exchanges have the same vector.
 
@@ -397,6 +516,8 @@ class RandomWalk(OfNodes, name="random-walk"):
         steps: number of steps; computed in float64.
         undirected: ignore directions: max(A, A^T) instead of A.
         minutes: time limit for one graph, by an estimate; does not change values.
+        probes: m, 2 or more; None for exact values.
+        seed: seed of the generator of signs.
     """
 
     real = True
@@ -404,27 +525,56 @@ class RandomWalk(OfNodes, name="random-walk"):
     steps: int = 16
     undirected: bool = False
     minutes: int = 10
+    probes: int | None = None
+    seed: int = 0
 
     def __post_init__(self) -> None:
         check_sizes(self, steps=self.steps, minutes=self.minutes)
+        if self.probes is not None:
+            check_sizes(self, probes=self.probes)
+            if self.probes < 2:
+                raise EncodingError(f"encoding {self.name!r}: probes is 1; give 2 or more, or None for exact values")
+        if self.seed < 0:
+            raise EncodingError(f"encoding {self.name!r}: the seed is {self.seed}; give 0 or more")
 
     def of_nodes(self, graphs: Graphs, structures: Sequence[Structure]) -> Array:
         self._check_time(structures, graphs)
-        return Walks.of(graphs, self.undirected).returns(self.steps)
+        return Walks.of(graphs, self.undirected).returns(self.steps, self._estimate(structures))
+
+    def errors(self, structure: Structure) -> NDArray[np.float32]:
+        """(r, steps) the standard error of each value of a structure; 0 for those that are exact.
+
+        They are measured over the probes, and take as long as the values.
+        """
+        graphs = Graphs.of([structure])
+        self._check_time([structure], graphs)
+        found, estimate = np.zeros((structure.size, self.steps)), self._estimate([structure])
+        if estimate is not None and structure.size > _LARGE:
+            found = estimate(Walks.of(graphs, self.undirected), 0)[1]
+        return of_units(structure, found).astype(np.float32)
+
+    def _estimate(self, structures: Sequence[Structure]) -> _Estimate | None:
+        if (probes := self.probes) is None:
+            return None
+        return lambda walks, graph: estimated(
+            *walks.one(graph), self.steps, probes, self.seed, ranks(structures[graph])
+        )
 
     def _check_time(self, structures: Sequence[Structure], graphs: Graphs) -> None:
         nodes = int(graphs.start[-1])
         if _SECONDS / 60 * nodes * (nodes + 2 * len(graphs.edges)) * self.steps <= self.minutes:
             return  # all of them together, so each
         edges = np.diff(graphs.edge_start) * np.where(graphs.directed & (not self.undirected), 1, 2)
-        minutes = _SECONDS / 60 * graphs.sizes * (graphs.sizes + edges) * self.steps
+        vectors = graphs.sizes if self.probes is None else np.minimum(graphs.sizes, self.probes)
+        minutes = _SECONDS / 60 * vectors * (graphs.sizes + edges) * self.steps
         for which in np.flatnonzero(minutes > self.minutes)[:1]:
             least = math.ceil(minutes[which])
+            rather = "probes: 256 for estimates within about 9 %" if self.probes is None else "fewer probes"
             raise self.error(
                 structures[which],
                 f"{self.steps} steps from each of {graphs.sizes[which]} nodes along {edges[which]} edges take about "
                 f"{least} minutes, and {self.minutes} are allowed; take fewer steps, encode parts of the graph "
-                f"(structpe.transforms.subgraph), or give minutes: {least} to allow it",
+                f"(structpe.transforms.subgraph), give {rather}, or give minutes: {least} to allow it",
             )
 
 

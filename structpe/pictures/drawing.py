@@ -295,7 +295,7 @@ def _edges(axes: Axes, structure: Structure, laid: Laid) -> None:
         arrow = "-|>" if structure.directed and line.arrow else "-"
         axes.add_artist(FancyArrowPatch(path=Path(line.points), arrowstyle=arrow, mutation_scale=6, shrinkA=0,
                                         shrinkB=0, linewidth=0.7, color=MUTED, zorder=1))  # fmt: skip
-    white = {"boxstyle": "square,pad=0.1", "facecolor": "white", "edgecolor": "none", "alpha": 0.85}
+    white = {"boxstyle": "square,pad=0.1", "facecolor": "white", "edgecolor": "none"}
     for each in laid.relations:
         axes.text(each.x, each.y, each.text, ha="center", va="center", fontsize=RELATION, color=LINES[0], zorder=2,
                   style="italic", bbox=white)  # fmt: skip

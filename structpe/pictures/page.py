@@ -165,8 +165,6 @@ _INCH = 100
 """Pixels."""
 EDGE = 10
 """Margin around the structure in pixels."""
-ARC = 17
-"""Number of points of an arc."""
 
 
 def graph_of(drawn: Drawing) -> tuple[dict[str, Any], int]:
@@ -222,27 +220,10 @@ def _over_picture(drawn: Drawing) -> dict[str, Any]:
 
 def _lines(drawn: Drawing) -> tuple[dict[int, NDArray[np.float64]], list[PlacedText]]:
     """The points of each drawn edge, by its number; and the labels of edges."""
-    if drawn.laid is not None:
-        return {line.edge: line.points for line in drawn.laid.lines}, list(drawn.laid.relations)
-    if drawn.arcs is None:
+    part = drawn.arcs or drawn.laid
+    if part is None:
         return {}, []
-    arcs, ends = drawn.arcs, drawn.arcs.at[drawn.structure.edges]
-    lines = {
-        edge: _arc(float(ends[edge, 0]), float(ends[edge, 1]), float(height))
-        for edge, height in enumerate(arcs.heights)
-    }
-    middles = ends.mean(axis=1).tolist() if len(ends) else []
-    found = [
-        PlacedText(relation, middle, float(height))
-        for relation, middle, height in zip(arcs.relations, middles, arcs.heights, strict=True)
-        if relation
-    ]
-    return lines, found
-
-
-def _arc(start: float, end: float, height: float) -> NDArray[np.float64]:
-    step = np.linspace(0, np.pi, ARC)
-    return np.stack([(start + end) / 2 + (start - end) / 2 * np.cos(step), height * np.sin(step) ** 0.5], axis=1)
+    return {line.edge: line.points for line in part.lines if line.edge >= 0}, list(part.relations)
 
 
 def _names(drawn: Drawing) -> tuple[list[PlacedText], float]:

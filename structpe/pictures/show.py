@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
-__all__ = ["show"]
+__all__ = ["show", "structure_figure"]
 
 ACROSS = 8
 """Number of heads in a row."""
@@ -69,6 +69,15 @@ def show(
             note = "; ".join(seen.notes)
             parts.pop(0).text(0.01, 0.3, note, ha="left", va="bottom", fontsize=7, color=MUTED, style="italic")
         settle(picture)
+    return picture
+
+
+def structure_figure(drawn: Drawing) -> Figure:
+    """A structure alone, at its own size; call it inside :func:`structpe.pictures.style.look`."""
+    width, height = drawn.size
+    picture = figure(width + SIDE, height)
+    picture.set_layout_engine("none")
+    draw(picture.add_axes((SIDE / 2 / (width + SIDE), 0.0, width / (width + SIDE), 1.0)), drawn)
     return picture
 
 

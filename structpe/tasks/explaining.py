@@ -16,7 +16,7 @@ from structpe.errors import ConfigError
 from structpe.nn.layer import Layer
 from structpe.plain.yaml import from_yaml
 
-__all__ = ["LayerKernel", "explain", "summary"]
+__all__ = ["LayerKernel", "explain", "observed", "summary"]
 
 MOST = 500
 """Number of items of the training split that are used for the vocabulary and the batch."""
@@ -73,12 +73,12 @@ def explain(path: str | Path, overrides: Sequence[str] = (), only: Sequence[str]
     if isinstance(plain, Mapping) and {"models", "positions"} & plain.keys():
         study = load_study(path, overrides)
         keys = [key for key in study.keys(only) if key.seed == study.seeds[0]]
-        return {str(key): _observed(*_of_benchmark(study.run(key))) for key in keys}
+        return {str(key): observed(*_of_benchmark(study.run(key))) for key in keys}
     if only:
         raise ConfigError(f"{path} is the configuration of one training, and {only[0]!r} chooses runs of a study")
     config = load_config(path, overrides)
     of = _of_benchmark if isinstance(config, PredictionConfig) else _of_texts
-    return {config.name or str(path): _observed(*of(config))}
+    return {config.name or str(path): observed(*of(config))}
 
 
 def _of_texts(config: Any) -> tuple[nn.Module, Callable[[], Any]]:
@@ -118,8 +118,8 @@ def _of_benchmark(config: Any) -> tuple[nn.Module, Callable[[], Any]]:
     return model, lambda: model.hidden(batch)
 
 
-def _observed(model: nn.Module, run: Callable[[], Any]) -> list[LayerKernel]:
-    """Run a model, and note the kernels of each layer."""
+def observed(model: nn.Module, run: Callable[[], Any]) -> list[LayerKernel]:
+    """The kernels of each layer of a model while ``run`` runs it."""
     found: list[LayerKernel] = []
     with torch.no_grad(), watching() as noted:
         hooks, begun = [], [0]

@@ -69,7 +69,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("world")
     (folder / "examples").mkdir()
     shutil.copytree(SAMPLES, folder / "datasets", ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("amr", "kg"):
+    for name in ("amr", "kg", "facts"):
         plain = yaml.safe_load((ROOT / "examples" / f"{name}.yaml").read_text(encoding="utf-8")) | SMALL
         plain["data"]["train"] = plain["data"]["dev"]
         (folder / "examples" / f"{name}.yaml").write_text(yaml.safe_dump(plain), encoding="utf-8")
@@ -81,6 +81,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
         blocks = trees.read_text(encoding="utf-8").strip().split("\n\n")
         (folder / f"{name}.conllu").write_text("".join(f"{enhanced(each)}\n\n" for each in blocks), encoding="utf-8")
     shutil.copy(SAMPLES / "kg_sample" / "test.xml", folder / "facts.xml")
+    (folder / "mine.tsv").write_text("id\ts\tp\to\tSentence\n1\tOsk\tteacher\tIda\tIda taught Osk.\n", encoding="utf-8")
     (folder / "trees.txt").write_text("( (S (NP-1 (-NONE- *)) (NP (NNP Mira)) (VP (VBD slept))) )\n", encoding="utf-8")
     (folder / "text.txt").write_text("The keeper slept.\n", encoding="utf-8")
     (folder / "new.csv").write_text("name,smiles\nwater,O\nethane,CC\n", encoding="utf-8")

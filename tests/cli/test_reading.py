@@ -11,7 +11,7 @@ import yaml
 
 from structpe.cli import COMMANDS
 from structpe.cli._inputs import InputFile, check_file, parse_options
-from structpe.cli.app import _words
+from structpe.cli.app import first_view
 from structpe.cli.base import UsageError
 from structpe.cli.main import parser
 from structpe.cli.train import _of_data
@@ -100,7 +100,6 @@ def test_mistakes_name_what_the_reader_has(
     command: str, rest: list[str], words: list[str], message: str, trees: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(trees.parent)
-    monkeypatch.setattr("structpe.cli.app.find_spec", lambda name: "there")
     options = [word for option in words for word in ("--option", option)]
     code = 1 if words == ["graphs=basic"] and command != "convert" else 2
     told = complaint(command, trees, *rest, *options, code=code)
@@ -119,22 +118,19 @@ def test_train_brings_them_into_the_configuration(tmp_path: Path) -> None:
     assert load_config(file, _of_data(Namespace(reader=None, options=[], on_error=None))).data.reader is None
 
 
-def test_the_app_hands_them_on(trees: Path) -> None:
-    given = Namespace(
-        file=trees, reader="conllu", options=["graph=enhanced"], on_error="skip", port=None, no_browser=True
-    )
-    words = _words(given)
-    own = dict(zip(words[words.index("--") + 1 :: 2], words[words.index("--") + 2 :: 2], strict=True))
-    assert own["--file"] == str(trees)
-    assert (own["--reader"], own["--on_error"]) == ("conllu", "skip")
-    assert json.loads(own["--options"]) == {"graph": "enhanced"}
+def test_the_app_begins_with_them(trees: Path) -> None:
+    start = first_view(Namespace(file=trees, reader="conllu", options=["graph=enhanced"], on_error="skip"))
+    assert (start.form, start.file, start.reader, start.on_error) == ("file", str(trees), "conllu", "skip")
+    assert json.loads(start.options) == {"graph": "enhanced"}
 
 
 def test_the_app_reads_as_it_is_told(trees: Path) -> None:
-    from structpe.pictures.app_callbacks import structures
+    from structpe.pictures.given import item_of_file
 
-    plain, more = structures(str(trees))[0], structures(str(trees), "conllu", "raise", {"graph": "enhanced"})[0]
-    assert len(more.edges) > len(plain.edges)
+    plain, more = item_of_file(str(trees), 0), item_of_file(str(trees), 0, "conllu", graph="enhanced")
+    assert len(more.structure.edges) > len(plain.structure.edges)
+    with pytest.raises(ReadError, match=r"there is no item 7; items are counted from 0"):
+        item_of_file(str(trees), 7)
 
 
 @pytest.mark.parametrize("name", ["reader", "options", "on_error"])

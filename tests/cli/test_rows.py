@@ -18,6 +18,7 @@ from structpe.positions import MODELS, Dims
 from structpe.system import files
 from tests.cli.running import SAMPLE
 from tests.modules import ROOT
+from tests.representatives import fewer
 
 SIZES = Dims(16, 2, 2)
 
@@ -137,3 +138,11 @@ def test_lists_and_encoding_do_without_torch(tmp_path: Path, monkeypatch: pytest
     done = subprocess.run([sys.executable, "-c", LIGHT, *given], capture_output=True, text=True, env=env, cwd=ROOT)
     assert done.stdout.splitlines()[-1] == "[0, 0, 0] []", done.stdout + done.stderr
     assert [line.split()[1] for line in done.stdout.splitlines()[2:4]] == ["alibi", "t5"]
+
+
+@pytest.mark.parametrize("name", fewer(MODELS))
+def test_large_models_are_counted_without_numbers(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    small = ModelRow.measured(name, SIZES)
+    monkeypatch.setattr(rows, "_LARGE", 0)
+    assert ModelRow.measured(name, SIZES) == small
+    assert all(each.is_meta for each in rows._built(name, SIZES).parameters())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -138,14 +139,15 @@ def test_figures_of_models_without_one() -> None:
     assert "no softmax over all pairs: mask" in complaint("figure", "rank", "--position", "alibi-causal", code=1)
 
 
-def test_the_app_without_marimo(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_app_without_its_extra(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert (
         complaint("app", tmp_path / "none.conllu")
         == f"{tmp_path / 'none.conllu'}: there is no such file or folder; check the path"
     )
     assert complaint("app", "--port", "0") == "--port is 0; give one of 1..65535"
-    monkeypatch.setattr("structpe.cli.app.find_spec", lambda name: None)
-    assert complaint("app", code=1) == "'marimo' is needed for this and is not installed: pip install 'structpe[app]'"
+    monkeypatch.setitem(sys.modules, "starlette", None)
+    told = complaint("app", code=1)
+    assert told == "'starlette' is needed for this and is not installed: pip install 'structpe[app]'"
 
 
 def test_a_picture_is_whole_or_absent(tmp_path: Path) -> None:

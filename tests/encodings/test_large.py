@@ -155,7 +155,8 @@ def test_walks_that_would_take_hours_are_refused(tmp_path: Path) -> None:
     arxiv = drawn(169_343, 1_166_243)
     message = (
         r"graph:1: encoding 'random-walk': 20 steps from each of 169343 nodes along 2332486 edges take "
-        r"about 142 minutes, and 10 are allowed; take fewer steps, encode parts of the graph .* or give minutes: 142"
+        r"about 142 minutes, and 10 are allowed; take fewer steps, encode parts of the graph "
+        r".* give probes: 256 for estimates within about 9 %, or give minutes: 142"
     )
     with pytest.raises(EncodingError, match=message):
         encode([path("ab"), arxiv], [RandomWalk(steps=20)])
@@ -173,6 +174,10 @@ def test_a_longer_time_can_be_allowed() -> None:
     walk = RandomWalk(steps=20, minutes=142)
     given = [drawn(169_343, 1_166_243)]
     walk._check_time(given, Graphs.of(given))
+    estimate = RandomWalk(steps=20, probes=256)
+    estimate._check_time(given, Graphs.of(given))
+    with pytest.raises(EncodingError, match=r"about 14 minutes, and 10 are allowed; .* give fewer probes, or give min"):
+        RandomWalk(steps=20, probes=16_000)._check_time(given, Graphs.of(given))
     assert RandomWalk(**walk.options()) == walk
 
 

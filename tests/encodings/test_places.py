@@ -79,7 +79,7 @@ def test_words_are_numbered_in_the_order_of_the_alphabet() -> None:
 
 
 def test_words_without_a_vocabulary_are_refused() -> None:
-    with pytest.raises(EncodingError, match=r"no text is known, .* fit it to the training structures first"):
+    with pytest.raises(EncodingError, match=r"no text is known, .* to the training structures first"):
         Words().one(path("ab"))
     with pytest.raises(EncodingError, match="2 texts are given, some of them twice"):
         Words(("a", "a"))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from structpe.encodings import RandomWalk
+from structpe.encodings import RandomWalk, walk_probes
 from structpe.encodings.compiled import at_once, slow
 from structpe.errors import EncodingError
 from structpe.structure import Structure
@@ -48,13 +48,15 @@ def test_large_graphs_walk_the_same_way(directed: bool, steps: int) -> None:
 
 @pytest.mark.parametrize("directed", [True, False])
 @pytest.mark.parametrize("steps", [1, 2, 7])
-def test_large_graphs_walk_the_same_way_with_and_without_numba(directed: bool, steps: int) -> None:
-    edges = np.random.default_rng(1).integers(0, 520, (700, 2))
-    graph = Structure(("x",) * 521, [*edges, *edges[:9]], directed=directed)
+@pytest.mark.parametrize("edges", [9, 2600])  # few numbers are spread one by one, many rows are summed
+def test_large_graphs_walk_the_same_way_with_and_without_numba(edges: int, directed: bool, steps: int) -> None:
+    ends = np.random.default_rng(1).integers(0, 520, (edges, 2))
+    graph = Structure(("x",) * 521, [*ends, *ends[:9]], directed=directed)
     with at_once():
         quick = RandomWalk(steps).one(graph).values
     with slow():
         np.testing.assert_array_equal(RandomWalk(steps).one(graph).values, quick)
+    np.testing.assert_allclose(quick, literal(graph, steps), rtol=1e-6)
 
 
 def test_long_walks_reach_more_and_more_of_a_large_graph() -> None:
@@ -109,3 +111,73 @@ def test_both_ways_there_are_as_many_edges_as_in_the_direction_that_has_more(mor
     walk = most / np.maximum(most.sum(1, keepdims=True), 1)
     expected = np.stack([np.diag(np.linalg.matrix_power(walk, step)) for step in range(1, 6)], axis=1)
     np.testing.assert_allclose(RandomWalk(5, undirected=True).one(graph).values, expected, atol=1e-6)
+
+
+def spread(directed: bool) -> Structure:
+    """Two thousand nodes of many degrees, some of them in parts of a few, with self-loops and dead ends."""
+    edges = np.random.default_rng(2).integers(0, 1990, (7000, 2)) ** 2 // 1990
+    return Structure(("x",) * 2000, [*edges, *edges[:9], [1995, 1996], [1996, 1997]], directed=directed)
+
+
+@pytest.mark.parametrize("directed", [True, False])
+def test_estimates_are_as_near_as_they_say(directed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(walk_probes, "_CELLS", 50_000)  # so that few steps are exact
+    graph, steps = spread(directed), 10
+    exact, walk = RandomWalk(steps).one(graph).values.astype(float), RandomWalk(steps, probes=200)
+    found, errors = walk.one(graph).values, walk.errors(graph)
+    known = (errors == 0).all(0)
+    assert known[:2].all()
+    assert not known[5:].any()
+    np.testing.assert_allclose(found[:, known], exact[:, known], atol=1e-7)
+    off, said = np.abs(found - exact)[:, ~known], errors[:, ~known]
+    assert (off[said == 0] < 1e-6).all()  # where a walk never returns, or always the same way
+    near = off[said > 0] / said[said > 0]
+    assert (near < 2).mean() > 0.93
+    assert (near < 6).all()
+    if not directed:
+        even = exact[:, 5::2]
+        shares = errors[:, 5::2][even > 0] / even[even > 0]
+        assert 0.7 < shares.mean() / math.sqrt(2 / 200) < 1.02
+
+
+def test_more_probes_are_nearer_and_another_seed_is_another_estimate() -> None:
+    graph = spread(directed=False)
+    few, many = (RandomWalk(16, probes=m).errors(graph)[:, 10:].mean() for m in (40, 640))
+    assert 3.5 < few / many < 4.5  # sixteen times the probes
+    one, other = (RandomWalk(16, probes=50, seed=seed).one(graph).values for seed in (0, 1))
+    assert (one != other).any()
+    np.testing.assert_array_equal(one, RandomWalk(16, probes=50).one(graph).values)
+
+
+def test_estimates_follow_the_order_of_reading_and_nothing_else() -> None:
+    graph, new = spread(directed=False), np.random.default_rng(0).permutation(2000)
+    first = Structure(graph.nodes, graph.edges, directed=False, order=np.arange(2000))
+    turned = Structure(graph.nodes, new[graph.edges], directed=False, order=np.argsort(new))
+    walk, small = RandomWalk(12, probes=40), Structure(("x",) * 4, PARALLEL)
+    found = walk.one(first).values
+    np.testing.assert_allclose(walk.one(turned).values[new], found, rtol=1e-4, atol=1e-6)
+    np.testing.assert_array_equal(walk.many([small, first, small]).values[4:-4], found)
+    np.testing.assert_array_equal(walk.one(small).values, RandomWalk(12).one(small).values)
+    assert (walk.errors(small) == 0).all()
+    assert (RandomWalk(12).errors(first) == 0).all()
+
+
+@pytest.mark.parametrize(("steps", "edges"), [(1, 900), (2, 900), (3, 900), (16, 0), (16, 1)])
+def test_estimates_of_few_steps_and_few_edges_are_exact(steps: int, edges: int) -> None:
+    graph = Structure(("x",) * 520, np.random.default_rng(0).integers(0, 520, (edges, 2)), directed=False)
+    walk = RandomWalk(steps, probes=40)
+    np.testing.assert_allclose(walk.one(graph).values, literal(graph, steps), atol=1e-6)
+    assert (walk.errors(graph) == 0).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"probes": 0}, "probes is 0; give 1 or more"),
+        ({"probes": 1}, "probes is 1; give 2 or more, or None for exact values"),
+        ({"seed": -1}, "the seed is -1; give 0 or more"),
+    ],
+)
+def test_probes_that_say_no_error_are_refused(options: dict[str, int], said: str) -> None:
+    with pytest.raises(EncodingError, match=f"encoding 'random-walk': {said}"):
+        RandomWalk(**options)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -9,9 +11,11 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from structpe.pictures.style import look
+from structpe.pictures.drawing import Drawing
+from structpe.pictures.plan import RELATION, WORD
+from structpe.pictures.style import look, tall, text_box, wide
 
-__all__ = ["boxes", "drawn", "faults", "overlaps"]
+__all__ = ["boxes", "crossings", "drawn", "faults", "overlaps"]
 
 
 def drawn(picture: Figure) -> FigureCanvasAgg:
@@ -73,3 +77,45 @@ def _unseen(picture: Figure) -> set[int]:
             if not axes.axison:
                 found |= {id(axis.label), id(axis.offsetText)}
     return found
+
+
+def crossings(plan: Drawing) -> list[str]:
+    """Each label of a plan whose box is crossed by the line of an edge, other than the edge's own label.
+
+    The box is that of the letters, without a margin. Lines in boxes of nodes are not asked for at the edge's own ends.
+    """
+    if plan.depiction is not None:
+        return []  # RDKit draws molecules
+    found, boxed = list[str](), plan.laid is not None and not plan.laid.dots
+    points, edges = _points(plan)
+    for text, box, edge in _labels(plan):
+        inside = set(edges[((points > box[:2]) & (points < box[2:])).all(axis=1)].tolist()) - {edge}
+        if boxed and edge <= -2:
+            inside = {each for each in inside if -edge - 2 not in plan.structure.edges[each].tolist()}
+        found += [f"edge {each} crosses {text!r}" for each in inside]
+    return found
+
+
+def _labels(plan: Drawing) -> Iterator[tuple[str, Any, int]]:
+    """Each label, its box, and the edge that it names, or -2 minus the node."""
+    if plan.arcs is not None:
+        names, points = [(x, -WORD - tall(plan.arcs.points) / 2) for x in plan.arcs.at.tolist()], plan.arcs.points
+    elif plan.laid is not None:
+        names, points = plan.laid.texts.tolist(), plan.laid.points
+    for node, (name, (x, y)) in enumerate(zip(plan.names, names, strict=True)):
+        yield name, text_box(x, y, wide(name, points) / 1.06, 0.9 * points / 72), -2 - node
+    for each in (plan.arcs or plan.laid).relations:
+        width = wide(each.text, RELATION, "italic") / 1.06
+        yield each.text, text_box(each.x, each.y, width, 0.9 * RELATION / 72), each.edge
+
+
+def _points(plan: Drawing) -> tuple[Any, Any]:
+    """Points on all lines, a hundredth of an inch apart, and the edge of each."""
+    part: Any = plan.arcs or plan.laid
+    points, edges = [np.zeros((0, 2))], [np.zeros(0, dtype=np.int64)]
+    for line in part.lines:
+        for start, end in pairwise(line.points):
+            count = 2 + int(100 * float(np.abs(end - start).max()))
+            points.append(start + (np.arange(count) / (count - 1))[:, None] * (end - start))
+            edges.append(np.full(count, line.edge))
+    return np.concatenate(points), np.concatenate(edges)

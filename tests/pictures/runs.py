@@ -30,15 +30,15 @@ def written(folder: Path, position: Any = "t5") -> Path:
     return out
 
 
-def predicted(folder: Path, position: Any = "t5", **model: Any) -> Path:
-    """A run of prediction, of a benchmark whose nodes and edges have categories."""
+def predicted(folder: Path, position: Any = "t5", outputs: int = 3, **model: Any) -> Path:
+    """A run of prediction, of a benchmark whose nodes and edges have categories; it predicts if it has one output."""
     from structpe.datasets import load
 
     config = single(folder, position=position, model=model)
     out = Path(config.out)
     out.mkdir()
     benchmark = load(config.data.name, config.data.folder)
-    made = GraphModel(config.model, build(position, config.model.dims), benchmark.nodes, benchmark.edges, 3)
+    made = GraphModel(config.model, build(position, config.model.dims), benchmark.nodes, benchmark.edges, outputs)
     save(config, out / "config.yaml")
     (out / "position.json").write_text(json.dumps(position), encoding="utf-8")
     Signature.of(benchmark).save(out / "signature.json")

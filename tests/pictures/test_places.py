@@ -1,24 +1,30 @@
-"""Where nodes are drawn."""
+"""Where nodes are drawn, and that edges cross no labels."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from structpe.formats import read
 from structpe.formats.smiles import molecule
-from structpe.pictures.drawing import depict
+from structpe.pictures.drawing import Drawing, depict
 from structpe.pictures.layout import form_of, places_of
 from structpe.pictures.plan import levels
+from structpe.pictures.style import look
 from structpe.structure import Structure, path
 from structpe.transforms import grid
 from structpe.transforms.nodes import with_class_token
+from tests.datasets import SAMPLES
 from tests.examples import examples
 from tests.pictures.cases import FORMS, MEANING, PARSE, RING
+from tests.pictures.measuring import crossings
+from tests.representatives import only
 from tests.strategies import structures, trees
 
 
@@ -106,3 +112,55 @@ def test_molecules_are_drawn_by_rdkit(smiles: str) -> None:
         assert len(outline.points) == len(outline.codes)
         assert outline.codes[0] == 1
     assert drawing.data_uri().startswith("data:image/svg+xml;base64,")
+
+
+RANDOM = np.random.default_rng(0)
+
+
+def tangled(size: int, more: int, form: str) -> Structure:
+    """A graph of random edges; a rooted one; or a parse with arcs that cross."""
+    heads = [int(RANDOM.integers(0, node)) for node in range(1, size)]
+    number = RANDOM.permutation(size) if form == "tree" else np.arange(size)
+    edges = [(number[head], number[node]) for node, head in enumerate(heads, 1)]
+    edges += [(a, b) for a, b in RANDOM.integers(0, size, (more, 2)).tolist() if a != b or form == "graph"]
+    words = tuple(f"{'word' * int(RANDOM.integers(1, 4))}{node}" for node in range(size))
+    relations = tuple(("nsubj", "obl:with", "case", "advcl:relcl")[edge % 4] for edge in range(len(edges)))
+    if form == "graph":
+        return Structure(words, np.array(edges), relations)
+    parse = {"order": np.arange(size), "features": {"is_empty": np.zeros(size, dtype=bool)}} if form == "tree" else {}
+    return Structure(words, np.array(edges), relations, root=int(number[0]), **parse)
+
+
+TANGLED = {
+    f"{form} {size}": tangled(size, size, form) for form in ("tree", "hierarchy", "graph") for size in (3, 6, 12, 25)
+}
+SPREAD = {
+    **FORMS,
+    **TANGLED,
+    "all joined": Structure(tuple("abcdefgh"), np.array(list(combinations(range(8), 2))), ("rel",) * 28),
+    "star": Structure(tuple(f"satellite {i}" for i in range(16)), np.array([(0, i) for i in range(1, 16)])),
+    "loops": Structure(tuple("abcde"), np.array([(0, 0), (0, 0), (0, 1), (1, 0), (3, 4)]), tuple("stuvw"), root=0),
+    "cube": grid((2, 3, 2)),
+    "class token": with_class_token(grid((3, 4))),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", only(SPREAD, *FORMS, *list(TANGLED)[::3], "class token"))
+def test_no_edge_crosses_a_label(name: str) -> None:
+    with look():
+        assert not crossings(Drawing(SPREAD[name]))
+
+
+@pytest.mark.parametrize("file", ["amr_sample/test.txt", "kg_sample/test.xml", "trees_sample/sample.conllu"])
+def test_no_edge_of_a_sample_crosses_a_label(file: str) -> None:
+    reader = {".xml": "webnlg", ".txt": "amr"}.get(Path(file).suffix)
+    with look():
+        for item in read(SAMPLES / file, reader)[:12]:
+            assert not crossings(Drawing(item.structure)), item.id
+
+
+@given(structures())
+@examples(25)
+def test_no_edge_of_any_structure_crosses_a_label(structure: Structure) -> None:
+    with look():
+        assert not crossings(Drawing(structure))

@@ -14,7 +14,8 @@ from tables import Row, Table, number
 from torch import Tensor
 from turns import Way, check, medians
 
-from structpe.adapters.transformers import TokenPositions, inject
+from structpe import inject
+from structpe.adapters.transformers import TokenPositions
 
 __all__ = ["TABLE"]
 

@@ -252,9 +252,9 @@ def run_all(
     for key in left:
         _check_free(PredictionRun(configs[key]))
     asked = {"/".join(row): [configs[key] for key in seeds] for row, seeds in by_row(left).items()}
+    claim(study, keys)
     with waiting(threads):
         _refuse(failures(asked, Path(study.out) / "encodings", jobs), len(rows))
-    claim(study, keys)
     say(f"{len(keys)} runs, {len(keys) - len(left)} of them finished; {jobs} at a time, {threads} threads each")
     if warning := busy(jobs * threads):
         say(warning)

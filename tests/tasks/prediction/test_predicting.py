@@ -15,7 +15,7 @@ import torch
 import structpe
 from structpe.data.features import Categories, Features, Numbers
 from structpe.datasets import Benchmark, Split, load
-from structpe.errors import ConfigError, StoreError, StructPEError
+from structpe.errors import ConfigError, ReadError, StoreError, StructPEError
 from structpe.formats import read
 from structpe.objectives import METRICS, OBJECTIVES, Objective
 from structpe.objectives.link import Link
@@ -156,10 +156,10 @@ def test_what_a_model_cannot_read_is_refused(chains: Path) -> None:
     x[:, 0] = [400, 0]
     with pytest.raises(ConfigError, match="column 0 has values from 0 to 400; it has 119 categories"):
         predictor.predict(replace(good, features={**good.features, "x": x}))
-    with pytest.raises(ConfigError, match="there is no graph to predict; give one or more"):
+    with pytest.raises(ReadError, match="there is no item; give one or more"):
         predictor.predict([])
-    with pytest.raises(ConfigError, match=r"predict takes structures, and str is not one; structpe\.as_structure"):
-        predictor.predict(["CC"])  # type: ignore[list-item]
+    with pytest.raises(ReadError, match="item 1: a text does not say what it is; give one of kind='amr'"):
+        predictor.predict(["CC"])
     for device in ("gpu", "xpu:7", *(() if torch.cuda.is_available() else ("cuda", "cuda:1"))):
         with pytest.raises(
             ConfigError, match=rf"the device '{device}' cannot be used \(.*\); give one that PyTorch has"
