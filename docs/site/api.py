@@ -60,6 +60,7 @@ BESIDE = {
     "structpe.inject": [
         "structpe.eject",
         "structpe.adapters.dgl.DglHost",
+        "structpe.adapters.dgl.positions",
         "structpe.adapters.pyg.Message",
         "structpe.adapters.pyg.PygHost",
         "structpe.adapters.pyg.of_edges",
