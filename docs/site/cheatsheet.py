@@ -59,8 +59,8 @@ FOOT = """
   needs CUDA; `auto` chooses.
 * *Decodes*: models that a decoder, which writes unit by unit, can use.
 * *Adapters*: *mask* fits every attention of PyTorch as an additive mask; *inject* enters models of
-  Hugging Face and PyTorch; - replaces the layer's own attention, or what it
-  is projected from, and needs `structpe.nn.stack.Stack`. [How](adapters.md).
+  Hugging Face, PyTorch, PyG, DGL and timm; - replaces the layer's own attention, or what it
+  is projected from, and enters `nn.TransformerEncoder`, PyG's `GPSConv` and DGL. [How](adapters.md).
 * *Parameters*: fewest and most of the family, at width 512, 8 heads, 6 layers.
 * *Step*, *memory*: of a training step, relative to no positions; the median of the family in
   [the comparison](comparison.md), - where none is measured.

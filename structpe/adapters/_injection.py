@@ -43,6 +43,7 @@ __all__ = [
     "check_trial",
     "difference",
     "running",
+    "size_of",
     "started",
 ]
 
@@ -428,9 +429,8 @@ class Pass:
             raise PositionError("nodes of graphs are no path; leave out structures='path'")
         if not isinstance(given, Positions | TokenPositions):
             given = self._given = _encoded(given, injected)
-        found = self.positions(
-            injected, _size_of(given, x, len(x))[1] if isinstance(given, Positions) else given.size, x
-        )
+        size = given.size if isinstance(given, TokenPositions) else (size_of(given) or (1, len(x)))[1]
+        found = self.positions(injected, size, x)
         assert found is not None, "a pass without positions is that of the model itself"
         return found
 
@@ -660,7 +660,7 @@ def _of_units(given: Any, injected: Injected, m: int, like: Tensor) -> TokenPosi
         raise PositionError(
             "in cross-attention tokens stand at units of a structure; give structures or TokenPositions"
         )
-    rows, units = _size_of(given, like, m)
+    rows, units = size_of(given) or (len(like), m)
     if units != m:
         raise PositionError(
             f"the positions are of {units} units, and there are {m} tokens; if they are not one and the same, say "
@@ -695,14 +695,14 @@ def _encoded(given: Any, injected: Injected) -> Positions | TokenPositions:
     return encode(structures, encodings)
 
 
-def _size_of(positions: Positions, like: Tensor, m: int) -> tuple[int, int]:
-    """The number of structures, 1 if all have the same positions, and of their units; of listed pairs those given."""
+def size_of(positions: Positions) -> tuple[int, int] | None:
+    """The number of structures, 1 if all have the same positions, and of their units; None if only pairs are listed."""
     for value in positions.values():
         if isinstance(value, Tensor):
             return value.shape[0], value.shape[1]
         if isinstance(value, Lookup):
             return max(len(value.rows), value.index.shape[0]), value.index.shape[1]
-    return len(like) if positions.present is None else len(positions.present), m
+    return None if positions.present is None else (positions.present.shape[0], positions.present.shape[1])
 
 
 def _of_path(paths: TokenPaths, m: int, mask: Tensor | None, ids: Tensor | None, like: Tensor) -> TokenPositions:

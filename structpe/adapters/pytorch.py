@@ -22,14 +22,14 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from structpe.adapters._attentions import AttentionHost, OfLayer
-from structpe.adapters._injection import Injected, Layers, Seat
+from structpe.adapters._injection import Injected, Layers, Seat, size_of
 from structpe.adapters._passes import Altered
 from structpe.attention import additive
 from structpe.attention.flex import block_mask, kernel_options, modifications
 from structpe.errors import PositionError, UnsupportedTerm
 from structpe.positions import PositionModel, Positions, Site
 from structpe.positions.build import check_model
-from structpe.terms import Lookup, Terms
+from structpe.terms import Terms
 
 __all__ = ["PytorchHost", "additive_masks", "flex"]
 
@@ -127,7 +127,10 @@ def _written(
 ) -> list[Tensor]:
     """The mask (b, h, n, n) of each layer, with the dtype and on the device of ``like``; layers may share one."""
     there = positions.present if present is None else present
-    b, n = _size_of(positions) if there is None else (there.shape[0], there.shape[1])
+    size = size_of(positions) if there is None else (there.shape[0], there.shape[1])
+    if size is None:
+        raise PositionError("positions of listed pairs do not say how many units there are; give present")
+    b, n = size
     like, extra = like.new_empty(b, heads, n, 0), Terms(causal=causal)
     if there is not None:
         extra += Terms(mask=(there.to(like.device)[:, None, None],))
@@ -137,17 +140,3 @@ def _written(
         known = [mask for other, mask in made if other == of]
         made.append((of, known[0] if known else additive(terms + extra, like, n)))
     return [mask for _, mask in made]
-
-
-def _size_of(positions: Positions) -> tuple[int, int]:
-    """The number of structures, or 1 if all have the same positions, and of their units.
-
-    Raises:
-        PositionError: there are only listed pairs, from which the numbers are unknown.
-    """
-    for value in positions.values():
-        if isinstance(value, Tensor):
-            return value.shape[0], value.shape[1]
-        if isinstance(value, Lookup):
-            return max(len(value.rows), value.index.shape[0]), value.index.shape[1]
-    raise PositionError("positions of listed pairs do not say how many units there are; give present")

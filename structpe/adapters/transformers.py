@@ -207,7 +207,7 @@ def load(
     register()
     numbers = _read_numbers(folder, f"{NAME}.")
     model = quietly(cls, folder, options)
-    if not numbers or not restore(model, positions, freeze):
+    if not restore(model, positions, freeze):  # it may have no numbers, as rotations do not
         raise StoreError(
             "the folder has no position model; save the model with save_pretrained after inject, or load it with "
             "from_pretrained"

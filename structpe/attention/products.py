@@ -139,7 +139,8 @@ class _Pairs:
     def block(self, at: slice) -> Tensor:
         """(d, b', h', c, m) those of some queries."""
         places = self._index[:, at]
-        return _picked(self._rows, places.flatten(1)).unflatten(-1, places.shape[1:])
+        picked = _picked(self._rows, places.flatten(1))
+        return picked.reshape(*picked.shape[:-1], *places.shape[1:])
 
     def room(self, like: Tensor) -> Tensor:
         """(d, b', h', c, m) memory for gradients of the pairs of a block (b, h, c, m)."""
@@ -183,7 +184,8 @@ class _Diagonals:
     def add(self, at: slice, of_pairs: Tensor) -> None:
         # Rows that are read one number shorter begin one further to the left each: column j has a diagonal then.
         c, width = self._wide.shape[3], self._wide.shape[4] - 1
-        shifted = self._wide.flatten(3)[..., : c * width].unflatten(-1, (c, width))
+        cut = self._wide.flatten(3)[..., : c * width]
+        shifted = cut.view(*cut.shape[:-1], c, width)
         self._sums[..., at.start : at.start + width] += shifted.sum(3)
 
     def sums(self) -> Tensor:

@@ -127,7 +127,7 @@ class Walks:
         else:
             for block in self._blocks(_LARGE):
                 result[block.nodes] = block.returns(steps)
-        for graph in np.flatnonzero(self.graphs.sizes > largest):
+        for graph in np.flatnonzero(self.graphs.sizes > largest).tolist():
             a, b = self.graphs.start[graph : graph + 2]
             result[a:b] = _of_large(*self.one(graph), steps) if estimate is None else estimate(self, graph)[0]
         return result

@@ -27,9 +27,9 @@ __all__ = [
     "Arcs",
     "EdgeLine",
     "Laid",
+    "Lettering",
     "PlacedText",
     "Wanted",
-    "Written",
     "arcs_of",
     "draw_arcs",
     "holds",
@@ -108,7 +108,7 @@ class Wanted:
     ends: tuple[int, ...]
 
 
-class Written(NamedTuple):
+class Lettering(NamedTuple):
     """Lines of edges, their labels, the edges whose labels have no room, and those that have to cross a label."""
 
     lines: list[EdgeLine]
@@ -117,7 +117,7 @@ class Written(NamedTuple):
     crossing: list[int]
 
 
-def write(wanted: Sequence[Wanted], labels: Labels, around: bool) -> Written:
+def write(wanted: Sequence[Wanted], labels: Labels, around: bool) -> Lettering:
     """Choose the line of each edge and place its label.
 
     An edge has the first curve that crosses no label and has room for its own; or else the first that crosses nothing;
@@ -128,7 +128,7 @@ def write(wanted: Sequence[Wanted], labels: Labels, around: bool) -> Written:
         labels: labels and lines so far, to which these are added.
         around: whether to look for ways around labels, which takes time.
     """
-    done = Written([], [], [], [])
+    done = Lettering([], [], [], [])
     for each in wanted:
         line, place = each.ways[0][0], None
         free: list[NDArray[np.float64]] = []
@@ -267,7 +267,8 @@ def arcs_of(structure: Structure, names: list[str], most: int = UPRIGHT) -> Arcs
     below = WORD + (float(widths.max()) if upright else tall(points)) + 0.05
     height = step * max(int(high.max(initial=1)), 1) + 0.4 + below
     right = float((at + ordered / 2).max()) + 0.05
-    lines = [EdgeLine(e, _arc(*room.legs(at)[e].tolist(), height)) for e, height in enumerate(heights.tolist())]
+    legs = room.legs(at).tolist()
+    lines = [EdgeLine(e, _arc(start, end, heights[e])) for e, (start, end) in enumerate(legs)]
     if root is not None:
         lines.append(EdgeLine(-1, np.array([(at[root], heights.max(initial=LEVEL) + 0.17), (at[root], 0.0)])))
     texts = zip(relations, middles.tolist(), heights.tolist(), strict=True)
@@ -606,7 +607,7 @@ def _beside(structure: Structure, places: NDArray[np.float64], sizes: NDArray[np
     dots = np.array([text_box(x, y, DOT, DOT) for x, y in places])
     ends = [(source, target) for source, target in structure.edges.tolist() if source != target]
     lines = np.concatenate([np.zeros((0, 2)), *(dense(places[[source, target]]) for source, target in ends)])
-    at = places - np.array([0.0, BESIDE])
+    at: NDArray[np.float64] = places - np.array([0.0, BESIDE])
     boxes = np.array([text_box(*middle, *size) for middle, size in zip(at, sizes, strict=True)])
     for node in np.argsort(-np.bincount(structure.edges.ravel(), minlength=structure.size), kind="stable"):
         others = np.concatenate([np.delete(boxes, node, axis=0), np.delete(dots, node, axis=0)])

@@ -11,6 +11,7 @@ import html
 import json
 from collections.abc import Iterable, Sequence
 from io import BytesIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,7 +55,7 @@ def map_svg(heat: Heat, limits: tuple[float, float], says: str, named: bool = Tr
     width, height = columns * cell, rows * cell
     texts, left, below = _names(heat, cell) if named else (_text(0, LETTERS, heat.title), 0.0, 0.0)
     top = 0 if named else LETTERS + 4
-    shown = {"rows": heat.rows, "columns": heat.columns, "at": [left, top, cell], "axes": heat.axes}
+    shown: dict[str, Any] = {"rows": heat.rows, "columns": heat.columns, "at": [left, top, cell], "axes": heat.axes}
     if max(rows, columns) <= SPOKEN:
         shown["values"] = [[_number(value) for value in row] for row in heat.values]
         shown["special"] = {
@@ -176,7 +177,8 @@ def _image(pixels: NDArray[np.uint8]) -> str:
     from matplotlib.image import imsave
 
     held = BytesIO()
-    imsave(held, pixels, format="png", metadata={"Software": None}, pil_kwargs={"compress_level": 6})
+    nothing: dict[str, Any] = {"Software": None}
+    imsave(held, pixels, format="png", metadata=nothing, pil_kwargs={"compress_level": 6})
     return "data:image/png;base64," + base64.b64encode(held.getvalue()).decode("ascii")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from torch import Tensor, nn
 
 import structpe
 from structpe.adapters import dims
-from structpe.adapters.transformers import TokenPositions, take_t5
+from structpe.adapters.transformers import TokenPositions, load, rotary_from, take_t5
 from structpe.attention import attend
 from structpe.encodings import Window
 from structpe.errors import PositionError, StructPEError
@@ -274,7 +275,7 @@ def test_turning_by_depth_in_a_llama_is_its_own_turning_by_these_places() -> Non
     batch = {"input_ids": torch.tensor([[10, 11, 12, 13, 14]]), "attention_mask": torch.ones(1, 5, dtype=torch.long)}
     with torch.no_grad():
         plain, expected = model(**batch).logits, model(**batch, position_ids=depths).logits
-        structpe.inject(model, {"name": "rotary-half", "encoding": "depth"}, instead=True)
+        structpe.inject(model, {**rotary_from(model.config), "encoding": "depth"}, instead=True)
         assert close(model(**batch, structpe=[parse]).logits, expected)
         assert not torch.allclose(plain, expected, atol=1e-3)
         structpe.eject(model)
@@ -286,7 +287,7 @@ def test_the_same_in_place_of_its_own_is_the_host(host: str) -> None:
     model = small(host)
     batch = texts(model)
     if host == "llama":
-        position: Any = {"name": "rotary-half", "base": model.config.rope_parameters["rope_theta"]}
+        position: Any = rotary_from(model.config)
     else:
         position = take_t5(structpe.build("t5", dims(model)), model)
     with torch.no_grad():
@@ -356,3 +357,27 @@ def test_one_structure_serves_all_rows_of_a_batch() -> None:
         together = model(ids).logits
         for row in range(3):
             assert torch.allclose(model(ids[row : row + 1]).logits[0], together[row], atol=1e-5)
+
+
+def test_a_llama_turned_by_depth_writes_with_a_cache_and_is_loaded_again(tmp_path: Path) -> None:
+    model, ids = small("llama"), torch.tensor([[10, 11, 12, 13, 14]])
+    structpe.inject(model, {**rotary_from(model.config), "encoding": "depth"}, instead=True)
+    options: dict[str, Any] = {"structpe": [structpe.tree(list("abcde"), [2, 3, 0, 5, 3])], "max_new_tokens": 5}
+    texts = [model.generate(ids, **options, do_sample=False, use_cache=cache, num_beams=2) for cache in (True, False)]
+    assert torch.equal(*texts)
+    model.save_pretrained(tmp_path)  # its position model has no numbers
+    again = load(type(model), tmp_path).eval()
+    with torch.no_grad():
+        found = (each(ids, structpe=options["structpe"]).logits for each in (model, again))
+        assert torch.equal(*found)
+
+
+def test_a_part_of_a_model_of_ones_own_is_told_its_structures_from_outside() -> None:
+    own = nn.Sequential(HOSTS["encoder"].make(), nn.Identity())
+    with pytest.raises(PositionError, match=r"Sequential is not known; .* If it has such a part, inject into the part"):
+        structpe.inject(own, "shaw")
+    handle = structpe.inject(own[0], "rotary", start="own")
+    with handle.reading([path(list("abcd"))] * 2):
+        assert own(units()).shape == (2, 4, 8)
+    with pytest.raises(PositionError, match="TransformerEncoder is no model of Hugging Face, and has no collator"):
+        handle.collator(None)
