@@ -144,9 +144,10 @@ def graphml(
     except Exception as error:  # networkx raises many kinds
         wrong = f"{type(error).__name__}: {reason_of(error)}"
         raise ReadError(f"networkx cannot read it as GraphML ({wrong}); correct or restore it") from None
-    ids = [each.get("id") for each in reader.xml.getroot() if each.tag.endswith("graph")]  # networkx leaves them out
-    for number, (graph, id) in enumerate(zip(graphs, ids, strict=True), 1):
-        graph.graph.setdefault("id", id)
+    # networkx leaves ids out, and graphs of other namespaces.
+    ids = [each.get("id") for each in reader.xml.getroot() if each.tag.rpartition("}")[2] == "graph"]
+    for number, graph in enumerate(graphs, 1):
+        graph.graph.setdefault("id", ids[number - 1] if len(ids) == len(graphs) else None)
         yield attempt(partial(_of_graph, graph, number, path.name, label, relation, features, text))
 
 

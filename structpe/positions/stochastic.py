@@ -317,11 +317,12 @@ def _coded(x: Tensor, codes: Tensor, units: Units | slice) -> Tensor:
     b, h, n, _ = x.shape
     by_place = x.permute(1, 0, 2, 3).flatten(1, 2).index_select(1, units.order)
     if len(set(units.counts)) == 1:  # one batch of products
-        coded = (by_place.unflatten(1, (len(codes), -1)) @ codes.transpose(0, 1)).flatten(1, 2)
+        coded = (by_place.reshape(h, len(codes), -1, by_place.shape[2]) @ codes.transpose(0, 1)).flatten(1, 2)
     else:
-        each = zip(by_place.split(units.counts, dim=1), codes.unbind(), strict=True)
+        each = zip(torch.split(by_place, units.counts, dim=1), codes.unbind(), strict=True)
         coded = torch.cat([mine @ code for mine, code in each if mine.shape[1]], dim=1)
-    return coded.index_select(1, units.back).view(h, b, n, -1).transpose(0, 1)
+    again: Tensor = coded.index_select(1, units.back).view(h, b, n, -1).transpose(0, 1)
+    return again
 
 
 def correlated(noise: Float[Tensor, "R d L"], filters: Float[Tensor, "d K"]) -> Float[Tensor, "d P R"]:
@@ -334,7 +335,7 @@ def correlated(noise: Float[Tensor, "R d L"], filters: Float[Tensor, "d K"]) -> 
     block = min(count, 64)
     # One row after another, read as rows of one number less: each filter begins one further to the right.
     rows = functional.pad(filters, (0, block))[:, None].expand(-1, block, -1).flatten(1)
-    shifted = rows[:, : block * (width + block - 1)].unflatten(1, (block, -1))
+    shifted = rows[:, : block * (width + block - 1)].view(len(rows), block, -1)
     made = []
     for first in range(0, count, block):
         places = min(block, count - first)
