@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import redirect_stdout
 from doctest import ELLIPSIS, OutputChecker
 from pathlib import Path
+from statistics import fmean
 from types import ModuleType, SimpleNamespace
 from typing import NamedTuple
 
@@ -189,6 +190,73 @@ def test_programs_find_a_list_of_all_pages(site: Path) -> None:
     assert "structpe.build(" in (site / "llms-full.txt").read_text(encoding="utf-8")
 
 
+def program(name: str) -> ModuleType:
+    """A program of docs/site, with its neighbours on the path."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(ROOT / "docs" / "site"))
+        return importlib.import_module(name)
+
+
+@pytest.mark.slow
+def test_nothing_is_wrong_with_the_pages_in_a_browser(site: Path) -> None:
+    look = program("look")
+    if why := look.missing():
+        pytest.skip(why)
+    assert look.look(site, ("index", "get_started", "course/4_graphs", "adapters", "catalogue/t5", "search")) == []
+
+
+def test_one_group_of_the_sidebar_is_open() -> None:
+    caption = '<p class="caption" role="heading"><span class="caption-text">{}</span></p>\n<ul{}><li>page</li></ul>\n'
+    tree = "".join(caption.format(*each) for each in (("Start", ""), ("Course", ' class="current"'), ("About", "")))
+    folded = program("sidebar").folded(tree, "Start")
+    assert re.findall(r"<details class=\"group\"( open)?><summary>(\w+)", folded) == [
+        ("", "Start"),
+        (" open", "Course"),
+        ("", "About"),
+    ]
+    assert '<details class="group" open><summary>Start' in program("sidebar").folded(
+        tree.replace("current", ""), "Start"
+    )
+
+
+def test_the_first_page_lists_every_page_in_one_of_five_groups() -> None:
+    text = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    trees = re.findall(r":caption: (\w[\w-]*)\n(?::glob:\n)?\n(.*?)^::::", text, re.MULTILINE | re.DOTALL)
+    assert [caption for caption, _ in trees] == ["Start", "Course", "How-to", "Reference", "About"]
+    entries = re.findall(r"^(?:.*<)?([\w/*-]+)>?$", "\n".join(pages for _, pages in trees), re.MULTILINE)
+    names = [str(page.relative_to(ROOT / "docs").with_suffix("")) for page in [*PAGES, *MADE]]
+    listed = [
+        name
+        for name in names
+        for entry in entries
+        if Path(name).match(entry) and Path(name).parts[:-1] == Path(entry).parts[:-1]
+    ]
+    assert sorted(listed) == sorted({*names} - {"index", "api_examples"})
+
+
+def test_words_that_people_search_for_lead_to_pages_that_exist() -> None:
+    words = program("words")
+    scorer = (ROOT / "docs" / "_static" / "scorer.js").read_text(encoding="utf-8")
+    answers = scorer.partition("const ANSWERS = {")[2].partition("};")[0]
+    made = {f"catalogue/{name}" for name in MODELS} | {f"catalogue/encodings/{name}" for name in ENCODINGS}
+    pages = {str(page.relative_to(ROOT / "docs").with_suffix("")) for page in [*PAGES, *MADE]} | made
+    assert {*words.PAGES, *re.findall(r'"([^"]+)"', answers)} <= pages
+    assert "RoPE" in words.words("catalogue/yarn")
+    assert "LapPE" in words.words("catalogue/encodings/laplacian")
+
+
+def test_one_page_is_built_alone(tmp_path: Path) -> None:
+    one = program("one")
+    given, page = one.arguments(str(ROOT / "docs" / "install.md"))
+    assert (page.name, "include_patterns=install.md" in given) == ("install.html", True)
+    for wrong, why in (
+        (tmp_path / "x.md", "is no page"),
+        (ROOT / "docs" / "nothing.md", "there is no page nothing.md"),
+    ):
+        with pytest.raises(SystemExit, match=why):
+            one.arguments(str(wrong))
+
+
 COUNT = re.compile(r"(more than )?\b(\d{2,3}) (?:published )?(position models|encodings)\b")
 
 
@@ -250,9 +318,7 @@ def test_the_nodes_of_a_page_belong_to_it(monkeypatch: pytest.MonkeyPatch) -> No
 @pytest.fixture(scope="module")
 def api() -> ModuleType:
     """The program that writes the pages of the API."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(ROOT / "docs" / "site"))
-        return importlib.import_module("api")
+    return program("api")
 
 
 def test_the_api_has_a_page_for_every_part_or_says_that_it_has_none(api: ModuleType) -> None:
@@ -276,6 +342,18 @@ def made(page: str) -> str:
         patch.syspath_prepend(str(ROOT / "docs" / "site"))
         runpy.run_path(str(ROOT / "docs" / "site" / f"{page}.py"), run_name="__main__")
     return printed.getvalue()
+
+
+def test_the_results_on_the_first_page_are_those_of_the_experiments() -> None:
+    drawn = runpy.run_path(str(ROOT / "docs" / "figures" / "results.py"))
+    page = (ROOT / "docs" / "figures" / "results.html").read_text(encoding="utf-8")
+    for panel in drawn["panels"]():
+        assert "".join(drawn["drawn"](panel)) in page, "run: python docs/figures/results.py"
+    told = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    error, _, bleu, trees = (panel.rows for panel in drawn["panels"]())
+    means = [f"{fmean(of):.{digits}f}" for rows, digits in ((error, 3), (bleu, 1)) for of in rows.values()]
+    lists = [f"{each:.1f}" for of in trees.values() for each in (min(of), max(of))]
+    assert not [number for number in [*means, *lists] if number not in told]
 
 
 def test_the_page_of_configurations_is_current() -> None:

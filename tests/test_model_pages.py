@@ -149,7 +149,7 @@ def test_the_lines_of_use_run_as_shown_and_say_what_is_so(pages: ModuleType, nam
     assert names["out"].isfinite().all()
     assert f"parameters: {model.claimed_params()}\n" in printed
     assert printed.endswith(f"a vector for each unit: (1, {structure.unit_count}, 32)\n")
-    assert all(len(line) <= 120 for line in program.splitlines())
+    assert all(len(line) <= 100 for line in program.splitlines())
 
 
 @pytest.mark.slow
@@ -214,7 +214,7 @@ def test_each_page_of_an_encoding_has_all_parts(every: dict[str, str]) -> None:
 def test_the_lines_that_encode_run_as_shown(pages: ModuleType, name: str) -> None:
     program, names, printed = ran(pages.use(pages.encode_lines(name)))
     assert printed.strip() == str(names["positions"][name])
-    assert all(len(line) <= 120 for line in program.splitlines())
+    assert all(len(line) <= 100 for line in program.splitlines())
 
 
 def test_the_picture_of_an_encoding_shows_its_values(pages: ModuleType, written: dict[str, str]) -> None:

@@ -53,7 +53,7 @@ def test_the_wheel_has_every_sample(wheel: Path) -> None:
         described: Any = from_yaml(card.read_text(encoding="utf-8"), "card")
         for name in [file["name"] for file in described["files"]]:
             files[f"{card.parent.name}/{name}"] = card.parent / name
-    assert len(files) == 14
+    assert len(files) == 17
     files |= {f"{card.parent.name}/card.yaml": card for card in SAMPLES.glob("*/card.yaml")}
     files |= {f"examples/{file.name}": file for file in (ROOT / "examples").glob("*.yaml")}
     assert inside == {name: file.read_bytes() for name, file in files.items()}

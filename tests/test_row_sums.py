@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from structpe.positions.row_sums import sum_rows
+from structpe.positions.row_sums import WeightedSums, sum_rows
 
 
 @pytest.mark.parametrize(
@@ -27,3 +27,17 @@ def test_a_second_derivative_is_refused() -> None:
     (first,) = torch.autograd.grad(sum_rows(table, torch.tensor([[0, 1]])).square().sum(), table, create_graph=True)
     with pytest.raises(RuntimeError, match="once_differentiable"):
         first.sum().backward()
+
+
+@pytest.mark.parametrize(("sums", "terms", "listed"), [(5, 7, 30), (3, 1, 4), (4, 4, 0), (9, 6, 2)])
+def test_weighted_sums_are_products_with_a_matrix(sums: int, terms: int, listed: int) -> None:
+    to, of, weights = torch.randint(sums, (listed,)), torch.randint(terms, (listed,)), torch.rand(listed).double()
+    matrix = torch.zeros(sums, terms, dtype=torch.float64).index_put((to, of), weights, accumulate=True)
+    x = torch.randn(terms, 3, dtype=torch.float64, requires_grad=True)
+    made = WeightedSums.listed(to, of, weights, sums, terms)
+    torch.testing.assert_close(made(x), matrix @ x)
+    assert torch.autograd.gradcheck(made, x)
+    assert torch.autograd.gradgradcheck(made, x)
+    torch.testing.assert_close(torch.func.jacrev(made)(x), torch.func.jacrev(lambda x: matrix @ x)(x))
+    half = made(x.float())  # of another type than the weights
+    torch.testing.assert_close(half.double(), matrix @ x.float().double(), rtol=1e-5, atol=1e-5)

@@ -24,7 +24,7 @@ def main() -> None:
             address = app.stdout.readline().split()[-1]
             chromium = os.environ.get("CHROMIUM", "/usr/bin/chromium")
             browser = started.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-            page = browser.new_page(viewport={"width": 1280, "height": 1060})
+            page = browser.new_page(viewport={"width": 1440, "height": 1180})
             page.goto(address)
             page.screenshot(path=FOLDER / "pictures-app.png")
             browser.close()

@@ -18,23 +18,31 @@ __all__ = ["MADE", "encode_lines", "lines", "ran"]
 
 MADE = {
     "sequence": ['structpe.path("the keeper lit lamps".split())'],
-    "tree": ['structpe.tree("the keeper lit lamps".split(), heads=[2, 3, 0, 3], labels="det nsubj root obj".split())'],
+    "tree": [
+        """\
+structpe.tree(
+    "the keeper lit lamps".split(), heads=[2, 3, 0, 3], labels="det nsubj root obj".split()
+)"""
+    ],
     "graph": [
         'structpe.Structure(("C", "C", "O"), [[0, 1], [1, 2]], ("bond", "bond"), directed=False)',
         """\
 structpe.Structure(  # atoms with their places in space
-    ("H", "O", "H"), [[0, 1], [1, 2]], features={"coordinates": [[0.76, 0.59, 0], [0, 0, 0], [-0.76, 0.59, 0]]}
+    ("H", "O", "H"), [[0, 1], [1, 2]],
+    features={"coordinates": [[0.76, 0.59, 0], [0, 0, 0], [-0.76, 0.59, 0]]},
 )""",
         """\
 structpe.Structure(  # "the boy wants to go", as an AMR
-    ("want", "boy", "go"), [[0, 1], [0, 2], [2, 1]], (":ARG0", ":ARG1", ":ARG0"), order=[1, 0, 2], root=0
+    ("want", "boy", "go"), [[0, 1], [0, 2], [2, 1]], (":ARG0", ":ARG1", ":ARG0"),
+    order=[1, 0, 2], root=0,
 )""",
     ],
     "grid": [
         "structpe.grid((2, 2))",
         """\
 structpe.Structure(  # latitudes and longitudes of three cities
-    ("Oslo", "Lima", "Osaka"), [[0, 1], [1, 2]], features={"degrees": [[59.9, 10.8], [-12.0, -77.0], [34.7, 135.5]]}
+    ("Oslo", "Lima", "Osaka"), [[0, 1], [1, 2]],
+    features={"degrees": [[59.9, 10.8], [-12.0, -77.0], [34.7, 135.5]]},
 )""",
         """\
 structpe.Structure(  # a number of each node that a reader brings along
@@ -49,9 +57,10 @@ import torch
 import structpe
 
 structure = {structure}
-model = structpe.build("{name}", structpe.Dims(width=32, heads=4, layers=1){fit})
+dims = structpe.Dims(width=32, heads=4, layers=1)
+model = structpe.build("{name}", dims{fit})
 positions = structpe.encode([structure], model.encodings)
-transformer = structpe.Stack(structpe.StackConfig.transformer(model.dims, feedforward=64), model)
+transformer = structpe.Stack(structpe.StackConfig.transformer(dims, feedforward=64), model)
 out = transformer.padded(torch.randn(1, structure.unit_count, 32), positions)
 
 print("it reads:", ", ".join(encoding.name for encoding in model.encodings) or "nothing")

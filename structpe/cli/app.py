@@ -55,13 +55,13 @@ class AppCommand(Command, name="app"):
     def run(self, given: Namespace) -> None:
         if given.port is not None and not 1 <= given.port <= 65535:
             raise UsageError(f"--port is {given.port}; give one of 1..65535")
+        start = first_view(given)
         for package in ("starlette", "uvicorn", "jinja2"):
             with needing(package, "app"):
                 import_module(package)
-        start = first_view(given)
         with _listening(given.host, given.port or 0) as listening:
-            port = listening.getsockname()[1]
-            address = f"http://{given.host}:{port}/?{start.query}" if given.file else f"http://{given.host}:{port}/"
+            host = f"[{given.host}]" if ":" in given.host else given.host
+            address = f"http://{host}:{listening.getsockname()[1]}/" + (f"?{start.query}" if given.file else "")
             print(f"The app is at {address}\nCtrl-C ends it.", flush=True)
             if not given.no_browser:
                 webbrowser.open(address)  # the socket listens already, so the browser waits for the first answer

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,9 @@ from structpe.formats.text import HEAD, check_text, lines
 from structpe.formats.xml import elements
 from structpe.plain import from_json
 from structpe.plain.json import LARGEST
+from structpe.structure import Structure
 
-__all__ = ["graphml", "node_link"]
+__all__ = ["graphml", "node_link", "node_link_item"]
 
 IDS = ("id", "name")
 """Attributes of a graph that may be its id."""
@@ -46,7 +47,7 @@ def node_link(
     Raises:
         ReadError: the file is not JSON, or too large.
     """
-    one = partial(_of_json, label=label, relation=relation, features=features, text=text)
+    one = partial(node_link_item, label=label, relation=relation, features=features, text=text)
     if path.suffix in (".jsonl", ".ndjson"):
         found = ((line, one, string) for line, string in lines(path) if string.strip())
     else:
@@ -72,9 +73,28 @@ def _parsed(content: str | bytes) -> Any:
         raise ReadError(f"it is not JSON ({reason_of(error)}); correct or restore it") from None
 
 
-def _of_json(
-    given: Any, number: int, file: str, *, label: str, relation: str, features: Sequence[str] | None, text: str | None
+def node_link_item(
+    given: Any,
+    number: int | str = 1,
+    file: str = "",
+    *,
+    label: str = "label",
+    relation: str = "relation",
+    features: Sequence[str] | None = None,
+    text: str | None = None,
 ) -> Item:
+    """The item of a graph in node-link form.
+
+    Args:
+        given: the graph, or JSON of it.
+        number: its id, if it has none.
+        file: name of its file, for errors.
+        label, relation, features, text: as of :func:`node_link`.
+
+    Raises:
+        ReadError: it is not in this form.
+        StructureError: the graph is invalid.
+    """
     data = _parsed(given) if isinstance(given, str) else given
     if not isinstance(data, Mapping) or "nodes" not in data:
         raise ReadError(f"it is {repr(data)[:80]}; a graph in node-link form has the lists 'nodes' and 'edges'")
@@ -84,10 +104,11 @@ def _of_json(
     own = ("nodes", "edges", "links", "graph", "directed", "multigraph")
     attributes = {**inner, **{key: value for key, value in data.items() if key not in own}}
     bare = {key: data[key] for key in own if key in data and key != "graph"}
-    return _item(
-        lambda name: from_node_link({**bare, "graph": {"name": name}}, features, label, relation),
-        *(attributes, number, file, text),
-    )
+
+    def named(name: str) -> Structure:
+        return from_node_link({**bare, "graph": {"name": name}}, features, label, relation)
+
+    return _item(named, attributes, number, file, text)
 
 
 @reader("graphml", ".graphml")
@@ -123,16 +144,17 @@ def graphml(
     except Exception as error:  # networkx raises many kinds
         wrong = f"{type(error).__name__}: {reason_of(error)}"
         raise ReadError(f"networkx cannot read it as GraphML ({wrong}); correct or restore it") from None
-    ids = [each.get("id") for each in reader.xml.getroot() if each.tag.endswith("graph")]  # networkx leaves them out
-    for number, (graph, id) in enumerate(zip(graphs, ids, strict=True), 1):
-        graph.graph.setdefault("id", id)
+    # networkx leaves ids out, and graphs of other namespaces.
+    ids = [each.get("id") for each in reader.xml.getroot() if each.tag.rpartition("}")[2] == "graph"]
+    for number, graph in enumerate(graphs, 1):
+        graph.graph.setdefault("id", ids[number - 1] if len(ids) == len(graphs) else None)
         yield attempt(partial(_of_graph, graph, number, path.name, label, relation, features, text))
 
 
 def _of_graph(
     graph: Any, number: int, file: str, label: str, relation: str, features: Sequence[str] | None, text: str | None
 ) -> Item:
-    def named(name: str) -> Any:
+    def named(name: str) -> Structure:
         graph.graph = {"name": name}
         return from_networkx(graph, label, relation, features)
 
@@ -141,7 +163,9 @@ def _of_graph(
     return _item(named, attributes, number, file, text)
 
 
-def _item(make: Any, attributes: Mapping[str, Any], number: int, file: str, text: str | None) -> Item:
+def _item(
+    make: Callable[[str], Structure], attributes: Mapping[str, Any], number: int | str, file: str, text: str | None
+) -> Item:
     """The item of a graph: ``make`` is given its name, and ``attributes`` are those of the graph itself."""
     if text is not None and text not in attributes:
         there = ", ".join(map(repr, attributes)) or "none"
@@ -151,7 +175,7 @@ def _item(make: Any, attributes: Mapping[str, Any], number: int, file: str, text
     id = str(number if own is None else attributes[own])
     other = {name: value for name, value in attributes.items() if name not in (named, own)}
     try:
-        structure = make(f"{file}:{id}")
+        structure = make(f"{file}:{id}" if file else "")
     except ConversionError as error:
         raise ReadError(error.message) from None
     return Item(structure, as_texts(attributes[named]) if named is not None else (), id, other)

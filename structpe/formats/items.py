@@ -7,15 +7,13 @@ from typing import Any
 
 from structpe.errors import ConversionError, ReadError, located
 from structpe.formats.converting import as_structure, each_structure
-from structpe.formats.facts import USUAL, as_texts, columns_of, item_of_facts
+from structpe.formats.facts import as_texts, columns_of, item_of_facts
+from structpe.formats.graph_files import node_link_item
 from structpe.formats.reading import Item
 from structpe.formats.text import shown
 from structpe.structure import Structure
 
 __all__ = ["as_item", "as_items"]
-
-GRAPHS = ("nodes", "edge_index")
-"""Keys of mappings that are graphs themselves: in node-link form, or with an ``edge_index``."""
 
 
 def as_items(given: Any) -> list[Item]:
@@ -74,9 +72,12 @@ def as_item(given: Any, id: str = "1") -> Item:
         if "structure" in given:
             other = {key: value for key, value in given.items() if key not in ("structure", "id", "text", "texts")}
             return Item(as_structure(given["structure"]), texts, own, other)
-        if any(key in given for key in GRAPHS):
-            graph = {key: value for key, value in given.items() if key not in ("id", *USUAL["text"])}
-            return Item(as_structure(graph), texts, own)
+        if "nodes" in given:
+            return node_link_item(given, id)
+        if "edge_index" in given:
+            graph = {key: value for key, value in given.items() if key not in ("id", "text", "texts")}
+            other = {key: value for key, value in graph.items() if key == "y" or isinstance(value, (str, int, float))}
+            return Item(as_structure(graph), texts, own, other)
         return item_of_facts([(given, columns_of(list(given), {}, header=False))], own, "")
     except ConversionError as error:
         raise ReadError(error.message).at(*error.places) from None

@@ -17,6 +17,11 @@
   }
 
   async function ask(submitted) {
+    if (text.value.length > 10 * text.dataset.most) {
+      message.textContent = `the text has ${text.value.length} letters, and the app takes ${text.dataset.most}; paste a part of it`;
+      message.focus();
+      return;
+    }
     const mine = ++asked;
     view.setAttribute("aria-busy", "true");
     status.textContent = "Drawing …";

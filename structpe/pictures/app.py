@@ -75,10 +75,10 @@ def site(start: Choices = FIRST, hosts: tuple[str, ...] = ("127.0.0.1", "localho
     async def post(request: Request) -> Response:
         body, bare = bytearray(), "x-message-only" in request.headers
         async for part in request.stream():
-            body += part
-            if len(body) > BODY:
-                wrong = ConfigError(f"the input is larger than {BODY:,} bytes; paste up to {LETTERS:,} letters")
-                return _page(page, start, None, start, wrong)
+            body += part[: BODY + 1 - len(body)]  # all is read, as a browser wants to send all before it listens
+        if len(body) > BODY:
+            wrong = ConfigError(f"the input is larger than {BODY:,} bytes; paste up to {LETTERS:,} letters")
+            return _page(page, start, None, start, wrong)
         given = dict(parse_qsl(body.decode("utf-8", errors="replace"), keep_blank_values=True))
         return await run_in_threadpool(_posted, page, start, given, held, bare)
 

@@ -9,13 +9,15 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
+import numpy as np
+
 from structpe.encodings.base import Encoding, as_encoding
 from structpe.errors import ConfigError, PositionError, ReadError, StructPEError
 from structpe.formats import Item
 from structpe.pictures.compare import Change, changes
 from structpe.pictures.drawing import Drawing
 from structpe.pictures.given import FORMS, item_of_file, item_of_text
-from structpe.pictures.head_patterns import begin
+from structpe.pictures.head_patterns import CONTENTS, begin
 from structpe.pictures.heat import Heat, heat_of
 from structpe.pictures.show import structure_figure
 from structpe.pictures.style import look
@@ -285,7 +287,8 @@ def _seen(letter: str, name: str, config: Any, structure: Structure, quantity: s
 def _compared(found: list[_Seen]) -> tuple[Side, ...]:
     """The models side by side; their attention, and what moves of it, on one scale of colours."""
     most = _most([seen for each in found for seen in each.views])
-    moved = max((each.heat.limits[1] for one in found for each in one.changes if each.heat is not None), default=0.0)
+    heats = [each.heat for one in found for each in one.changes if each.heat is not None]
+    moved = max((float(np.abs(heat.values).max()) for heat in heats), default=0.0)
     return tuple(
         Side(
             one.letter,
@@ -311,7 +314,7 @@ def _quantities(name: str) -> tuple[Any, ...]:
 
 def _heads(seen: View, most: float) -> Iterator[Part]:
     """The heads of a view, and their means by distance; ``most`` is the largest weight of attention."""
-    title = seen.said.partition(": ")[2] or seen.said
+    title = (seen.said.partition(": ")[2] or seen.said).removesuffix(f"; {CONTENTS['same']}")  # the page says so
     heats = [heat for block in seen.blocks for heat in block.heads]
     limits = (0.0, most) if seen.word == "attention" else limits_of(heats)
     for block in seen.blocks:

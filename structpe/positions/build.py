@@ -123,7 +123,8 @@ def build(config: Config, dims: Dims, *, fit: Sequence[Structure] | None = None)
             these, for their :class:`Sum`; or a mapping with ``cycle``, a list of these for one layer after the other.
             Equal members of a cycle are one model.
         dims: sizes of the Transformer.
-        fit: training structures, for models whose encodings learn from them, such as the labels of their edges.
+        fit: training structures, for models whose encodings learn from them, such as the labels of their edges; graphs
+            without labels need no fit.
 
     Raises:
         PositionError: there is no such model, encoding or option, or an option is of another type; layers do not exist.

@@ -22,6 +22,7 @@ from structpe.errors import PositionError
 from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Sources, Spec
 from structpe.positions.batch import check_offsets, holds, indices, numbers, of_all_pairs, of_arity, of_whole, offsets
 from structpe.positions.networks import BatchNorm
+from structpe.positions.row_sums import WeightedSums
 from structpe.positions.sinusoids import interleaved
 from structpe.positions.spectra import ADJACENCY, UNIT_COUNT, Nodes
 from structpe.positions.tables import PairTable, Sharing, Table, clipped_rows, is_plain
@@ -298,19 +299,14 @@ class _Members:
     """The units of the subgraph around each unit, listed: far fewer than all pairs in a large graph.
 
     Attributes:
-        centre: (P,) of each the unit around which it is, among all b n.
-        unit: (P,) itself, likewise.
-        to, of: (Q,) two members of one subgraph that an edge joins, by their places in the list.
-        weights: (Q, 1) of the second in the sum of the first.
-        shares: (P, 1) of each in a sum over nodes.
+        unit: (P,) of each the place among all b n.
+        neighbours: the sum over those members of a subgraph that an edge joins with each.
+        whole: the sum over the nodes of each of the b n subgraphs.
     """
 
-    centre: Tensor
     unit: Tensor
-    to: Tensor
-    of: Tensor
-    weights: Tensor
-    shares: Tensor
+    neighbours: WeightedSums
+    whole: WeightedSums
 
     @classmethod
     def of_all(cls, members: Tensor, neighbours: Tensor, shares: Tensor) -> _Members | None:
@@ -327,18 +323,21 @@ class _Members:
         batch, centre, unit = members.nonzero().unbind(1)
         to, of = (place[structure[edge], around, each[edge]] for each in (first, second))
         weights = neighbours[structure, first, second][edge]
-        return cls(batch * n + centre, batch * n + unit, to, of, weights[:, None], shares[batch, unit][:, None])
+        count, listed = len(unit), torch.arange(len(unit), device=unit.device)
+        whole = WeightedSums.listed(batch * n + centre, listed, shares[batch, unit], b * n, count)
+        return cls(batch * n + unit, WeightedSums.listed(to, of, weights, count, count), whole)
 
     def sums(self, convolutions: nn.ModuleList, x: Tensor) -> Tensor:
         """(b, n, d) sum_u x^k_u over the members u of each subgraph."""
-        inside = x.flatten(0, 1).index_select(0, self.unit)
-        for convolution in convolutions:
-            of_edges = inside.index_select(0, self.of) * self.weights
-            around = of_edges.new_zeros(inside.shape).index_add(0, self.to, of_edges)
+        inside = x.flatten(0, 1)
+        for which, convolution in enumerate(convolutions):
             assert isinstance(convolution, _Convolution)
-            inside = convolution.joined(inside, around)
-        shared = inside * self.shares
-        return shared.new_zeros(x.shape).flatten(0, 1).index_add(0, self.centre, shared).view(x.shape)
+            if which:
+                inside = convolution.joined(inside, self.neighbours(inside))
+            else:  # a unit is the same in all subgraphs at first, so that it is multiplied once
+                itself, around = (made.index_select(0, self.unit) for made in convolution.both(inside))
+                inside = torch.relu(itself + self.neighbours(around))
+        return self.whole(inside).view(x.shape)
 
 
 FEWER = 16
@@ -358,6 +357,10 @@ class _Convolution(nn.Module):
     def joined(self, x: Tensor, summed: Tensor) -> Tensor:
         """Of x, and the sum over its neighbours."""
         return torch.relu(self.itself(x) + self.around(summed))
+
+    def both(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """W x + w and V x."""
+        return self.itself(x), self.around(x)
 
 
 class _Extractor(nn.Module):

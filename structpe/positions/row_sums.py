@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import embedding_bag
 
-__all__ = [
-    "sum_rows",
-]
+__all__ = ["WeightedSums", "sum_rows"]
 
 
 _SHORT = 1 << 15
@@ -54,3 +53,54 @@ class _SumRows(torch.autograd.Function):
         counts = torch.bincount(flat, minlength=ctx.rows)
         starts = counts.cumsum(0) - counts
         return embedding_bag(order // index.shape[1], grad, starts, mode="sum"), None
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedSums:
+    """y_t = sum of w x_o over a list of t, o and w, without a tensor of all the rows that are summed.
+
+    Attributes:
+        to, of: (Q,) t and o.
+        weights: (Q, 1) w.
+        sums: how many t there are.
+        forth, back: o and w of each t, and t and w of each o: (Q,) rows, (Q,) weights, (sums or terms,) starts.
+    """
+
+    to: Tensor
+    of: Tensor
+    weights: Tensor
+    sums: int
+    forth: tuple[Tensor, Tensor, Tensor]
+    back: tuple[Tensor, Tensor, Tensor]
+
+    @classmethod
+    def listed(cls, to: Tensor, of: Tensor, weights: Tensor, sums: int, terms: int) -> WeightedSums:
+        """Of (Q,) integers twice, and (Q,) weights; t is below ``sums``, and o below ``terms``."""
+        forth, back = _bags(to, of, weights, sums), _bags(of, to, weights, terms)
+        return cls(to, of, weights[:, None], sums, forth, back)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """(sums, w) from x (terms, w). Gradients reach x, not weights."""
+        plain = torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()
+        if plain or x.device.type != "cpu" or x.dtype != self.weights.dtype or not len(self.to):
+            rows = x.index_select(0, self.of) * self.weights
+            return rows.new_zeros(self.sums, x.shape[1]).index_add(0, self.to, rows)
+        made: Tensor = _Weighted.apply(x, self.forth, self.back)  # type: ignore[no-untyped-call]
+        return made
+
+
+def _bags(to: Tensor, of: Tensor, weights: Tensor, sums: int) -> tuple[Tensor, Tensor, Tensor]:
+    order, counts = to.argsort(stable=True), torch.bincount(to, minlength=sums)
+    return of[order], weights[order], counts.cumsum(0) - counts
+
+
+class _Weighted(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, forth: tuple[Tensor, ...], back: tuple[Tensor, ...]) -> Tensor:
+        ctx.turned = back, forth
+        rows, weights, starts = forth
+        return embedding_bag(rows, x.contiguous(), starts, mode="sum", per_sample_weights=weights)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+        return _Weighted.apply(grad, *ctx.turned), None, None  # type: ignore[no-untyped-call]

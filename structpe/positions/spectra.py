@@ -157,18 +157,19 @@ class _Layer(nn.TransformerEncoderLayer):
         # The numbers that PyTorch's dropout draws, a byte each.
         kept = torch.empty(len(rows), width if p else 0, dtype=torch.bool, device=x.device).bernoulli_(1 - p)
         weights = *self.linear1.parameters(), self.linear2.weight / (1 - p), self.linear2.bias
-        (made,) = by_rows(_fed, cut(len(rows), 6 * width, x.device), [rows, kept.logical_not_()], weights)
+        (made,) = by_rows(_fed, cut(len(rows), 6 * width, x.device), [rows, kept.view(torch.uint8)], weights)
         out: Tensor = self.dropout2(made.view_as(x))
         return out
 
 
-def _fed(block: Ranges, x: Tensor, dropped: Tensor, *weights: Tensor) -> tuple[Tensor]:
+def _fed(block: Ranges, x: Tensor, kept: Tensor, *weights: Tensor) -> tuple[Tensor]:
     del block
     into, into_bias, out, out_bias = weights
-    hidden = functional.linear(x, into, into_bias).relu_()
-    if dropped.shape[-1]:
-        hidden = hidden.masked_fill(dropped, 0)
-    return (functional.linear(hidden, out, out_bias),)
+    hidden = functional.linear(x, into, into_bias)
+    if kept.shape[-1]:
+        with torch.no_grad():  # what is dropped is 0 before the rectifier, through which no gradient comes then
+            hidden.mul_(kept)
+    return (functional.linear(hidden.relu_(), out, out_bias),)
 
 
 class SpectralTransformer(nn.Module):

@@ -188,7 +188,8 @@ class Units:
     """The units of a batch, place by place.
 
     Attributes:
-        order: (b n,) the units, those at place 0 first.
+        order: (x,) the units, those at place 0 first. If that takes no more than twice the room, each place has as many
+            as the one with most, some in vain.
         back: (b n,) where each unit is in that order.
         counts: number of units at each place.
     """
@@ -200,8 +201,16 @@ class Units:
     @classmethod
     def of(cls, places: Int[Tensor, "b n"], count: int) -> Units:
         """Those at these places, which are below ``count``."""
-        order = places.flatten().argsort(stable=True)
-        return cls(order, order.argsort(), places.flatten().bincount(minlength=count).tolist())
+        flat = places.flatten()
+        order, counts = flat.argsort(stable=True), flat.bincount(minlength=count)
+        most = int(counts.max())
+        if count * most > 2 * len(flat):
+            return cls(order, order.argsort(), counts.tolist())
+        place = flat[order]
+        slots = place * most + torch.arange(len(flat), device=flat.device) - (counts.cumsum(0) - counts)[place]
+        padded, back = order.new_zeros(count * most), torch.empty_like(order)
+        padded[slots], back[order] = order, slots
+        return cls(padded, back, [most] * count)
 
 
 @dataclass(frozen=True, eq=False)
@@ -306,20 +315,27 @@ def _coded(x: Tensor, codes: Tensor, units: Units | slice) -> Tensor:
         made = x.permute(1, 2, 0, 3) @ codes[units].transpose(0, 1)
         return made.permute(2, 0, 1, 3)
     b, h, n, _ = x.shape
-    by_place = torch.split(x.permute(1, 0, 2, 3).flatten(1, 2).index_select(1, units.order), units.counts, dim=1)
-    coded = [mine @ code for mine, code in zip(by_place, codes.unbind(), strict=True) if mine.shape[1]]
-    return torch.cat(coded, dim=1).index_select(1, units.back).view(h, b, n, -1).transpose(0, 1)
+    by_place = x.permute(1, 0, 2, 3).flatten(1, 2).index_select(1, units.order)
+    if len(set(units.counts)) == 1:  # one batch of products
+        coded = (by_place.reshape(h, len(codes), -1, by_place.shape[2]) @ codes.transpose(0, 1)).flatten(1, 2)
+    else:
+        each = zip(torch.split(by_place, units.counts, dim=1), codes.unbind(), strict=True)
+        coded = torch.cat([mine @ code for mine, code in each if mine.shape[1]], dim=1)
+    again: Tensor = coded.index_select(1, units.back).view(h, b, n, -1).transpose(0, 1)
+    return again
 
 
 def correlated(noise: Float[Tensor, "R d L"], filters: Float[Tensor, "d K"]) -> Float[Tensor, "d P R"]:
     """sum_u a_du z_r,d,t+u for the P = L - K + 1 places t.
 
-    A filter is written out as a matrix of K + B - 1 by B, for blocks of B = min(P, K) places: products of matrices,
-    with at most twice the multiplications of a ``conv1d`` that has a group, and so only one channel, per filter.
+    A filter is written out as a matrix of K + B - 1 by B, for blocks of B places, 64 at most: products of matrices with
+    few more multiplications than a ``conv1d`` that has a group, and so only one channel, per filter.
     """
     width, count = filters.shape[1], noise.shape[2] - filters.shape[1] + 1
-    block = min(count, width)
-    shifted = functional.pad(filters, (block - 1, block - 1)).unfold(1, block, 1).flip(-1).transpose(1, 2)
+    block = min(count, 64)
+    # One row after another, read as rows of one number less: each filter begins one further to the right.
+    rows = functional.pad(filters, (0, block))[:, None].expand(-1, block, -1).flatten(1)
+    shifted = rows[:, : block * (width + block - 1)].view(len(rows), block, -1)
     made = []
     for first in range(0, count, block):
         places = min(block, count - first)

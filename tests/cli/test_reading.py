@@ -100,7 +100,6 @@ def test_mistakes_name_what_the_reader_has(
     command: str, rest: list[str], words: list[str], message: str, trees: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(trees.parent)
-    monkeypatch.setattr("structpe.cli.app.find_spec", lambda name: "there")
     options = [word for option in words for word in ("--option", option)]
     code = 1 if words == ["graphs=basic"] and command != "convert" else 2
     told = complaint(command, trees, *rest, *options, code=code)

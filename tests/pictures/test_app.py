@@ -210,10 +210,10 @@ def address() -> Iterator[str]:
         yield found
 
 
-def asked(address: str, **headers: str) -> tuple[int, str]:
+def asked(address: str, data: bytes | None = None, **headers: str) -> tuple[int, str]:
     """Status and text of an answer."""
     try:
-        with urllib.request.urlopen(urllib.request.Request(address, headers=headers)) as answer:
+        with urllib.request.urlopen(urllib.request.Request(address, data, headers)) as answer:
             return answer.status, answer.read().decode()
     except HTTPError as error:
         with error:
@@ -226,6 +226,9 @@ def test_answers_without_a_browser(address: str) -> None:
     assert asked(address, **{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Dest": "image"})[0] == 403
     status, text = asked(address + "?" + urlencode({"form": "words", "text": "山" * LETTERS, "a": "", "b": ""}))
     assert status == 200, "the longest text fits into an address"
+    status, told = asked(address, data=b"text=" + b"a" * 5_000_000)
+    assert status == 422
+    assert "the input is larger than 262,144 bytes; paste up to 4,000 letters" in told
     assert "http:" not in text.replace("http://www.w3.org/2000/svg", "")
     assert "https:" not in text
 
@@ -273,6 +276,10 @@ def test_the_first_view_in_a_browser(browser: Any, address: str) -> None:
         assert "Did you mean 'rotary'" in shown(page)
         assert page.locator("#view h2").first.text_content() == "sentence: 7 nodes, 6 edges", "the last view is kept"
         page.fill("#a", "rotary")
+        page.fill("#text", "a " * 300_000)
+        page.click("button[type=submit]")
+        assert shown(page) == "the text has 600000 letters, and the app takes 4000; paste a part of it"
+        page.fill("#text", FIRST.text)
         page.click("button[type=submit]")
         assert shown(page) == "sentence: 7 nodes, 6 edges"
         assert page.locator("#side-A").text_content() == "A: rotary"
@@ -367,7 +374,8 @@ def test_a_run_in_a_browser(browser: Any, tmp_path: Path) -> None:
         assert "What the run has learned" not in str(page.locator("#view").text_content())
 
 
-def test_examples_of_the_page_are_without_error(address: str) -> None:
+@pytest.mark.slow
+def test_examples_of_the_page_are_without_error() -> None:
     from structpe.pictures.app import EXAMPLES
 
     for title, choices in EXAMPLES.items():

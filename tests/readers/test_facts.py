@@ -215,8 +215,8 @@ def test_items_of_many_kinds() -> None:
         graph,
         {"structure": graph, "text": "t", "id": 7, "more": 1},
         {"facts": ["a | r | b"], "texts": ["t", "u"]},
-        {"nodes": [{"id": "a"}], "edges": [], "text": "t"},
-        {"edge_index": [[0], [1]], "num_nodes": 2, "text": "t"},
+        {"nodes": [{"id": "a"}], "edges": [], "text": "t", "y": 3},
+        {"edge_index": [[0], [1]], "num_nodes": 2, "text": "t", "y": 3},
         [("a", "r", "b")],
         "(w / want-01)",
     ]
@@ -224,7 +224,7 @@ def test_items_of_many_kinds() -> None:
     assert [item.id for item in found] == ["own", "2", "3", "7", "5", "6", "7", "8", "9"]
     assert [item.texts for item in found] == [("t",), (), (), ("t",), ("t", "u"), ("t",), ("t",), (), ()]
     assert [item.structure.size for item in found] == [2, 2, 2, 2, 2, 1, 2, 2, 1]
-    assert found[3].metadata == {"more": 1}
+    assert [item.metadata for item in found[3:7]] == [{"more": 1}, {}, {"y": 3}, {"num_nodes": 2, "y": 3}]
     assert len(as_items(given[0])) == len(as_items({"facts": [("a", "r", "b")]})) == len(as_items(graph)) == 1
     assert len(as_items(iter(given))) == len(given)
 

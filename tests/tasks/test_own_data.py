@@ -16,6 +16,7 @@ import structpe
 from structpe.datasets import load
 from structpe.errors import ConfigError, ReadError, StructPEError, StructureError
 from structpe.formats import read
+from structpe.tasks import DataConfig, GraphToTextConfig
 from tests.tasks.prediction.tiny import data_in
 
 ITEMS = [{"facts": [(f"Osk {i % 3}", "teacher", "Ida")], "text": f"Ida taught Osk {i % 3}."} for i in range(12)]
@@ -100,6 +101,12 @@ def test_what_is_wrong_with_items_is_said(
     with pytest.raises(error, match=message):
         structpe.train({**TEXTS, "out": str(tmp_path / "run"), **config}, data=data)
     assert not (tmp_path / "run" / "config.yaml").exists()
+
+
+def test_items_in_the_place_of_files_are_sent_to_theirs(tmp_path: Path) -> None:
+    config = GraphToTextConfig(DataConfig(ITEMS), out=str(tmp_path / "run"))  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match=r"data\.train names files, and {'facts': .* is no path; give items as data"):
+        structpe.train(config)
 
 
 def ring(size: int, edges: bool = False) -> Any:

@@ -11,7 +11,6 @@ import torch
 from torch import nn
 
 import structpe
-from structpe.adapters.pytorch import inject
 
 torch.manual_seed(0)
 words = "the lamp that the keeper of the island lit shone".split()
@@ -21,16 +20,14 @@ encoder = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False).eval()
 x = torch.randn(1, len(words), 32)
 before = encoder(x).detach()
 
-position = structpe.build({"name": "t5", "encoding": "undirected-distance"}, structpe.Dims(width=32, heads=4, layers=2))
-inject(encoder, position)
-positions = structpe.encode([sentence], position.encodings)
-table = position.table.weight
+handle = structpe.inject(encoder, {"name": "t5", "encoding": "undirected-distance"})  # start="zero" by default
+table = handle.position.table.weight
 learned = torch.randn_like(table)
 sizes = torch.linspace(0, 3, 25)
 changes = []
 for size in sizes:
     table.data = size * learned
-    changes.append((encoder(x, structpe=positions) - before).detach().norm(dim=-1)[0])
+    changes.append((encoder(x, structpe=[sentence]) - before).detach().norm(dim=-1)[0])
 print(f"with a bias of zero: {changes[0].max():.1g}")
 
 figure, axis = plt.subplots(figsize=(6.5, 3.4), layout="constrained")

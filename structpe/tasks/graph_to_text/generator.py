@@ -228,6 +228,8 @@ def by_size(examples: Sequence[GraphTextExample], numbers: Sequence[int], batch_
     return [order[i : i + batch_size] for i in range(0, len(order), batch_size)]
 
 
+PAIRS = 1 << 24
+"""Pairs of units of the examples that are kept from the check of all items to their texts, 128 MiB an encoding."""
 WINDOW = 32
 """Batches that are sorted by size together; their texts are returned in the order of the items."""
 
@@ -300,13 +302,17 @@ class Generator:
             raise ConfigError(f"search is {search!r:.80}; give a SearchConfig, or None for that of the run")
         width = batch_size * WINDOW
         largest: GraphTextExample | None = None
+        kept: list[Sequence[GraphTextExample] | None] = []
+        room = PAIRS
         for start in range(0, len(items), width):
             examples = self.text_model.encoded(items[start : start + width], first=start + 1)
+            room -= sum(example.size**2 for example in examples)
+            kept.append(examples if room >= 0 else None)
             largest = max([*examples, *([largest] if largest is not None else [])], key=lambda example: example.size)
         if largest is not None:
             with located(f"item {largest.id!r}"):
                 self.text_model.texts([largest], SearchConfig(beam=1, longest=1), self.device)
-        return self._generated(items, search or self.config.search, batch_size, progress)
+        return self._generated(items, kept, search or self.config.search, batch_size, progress)
 
     def evaluate(
         self,
@@ -339,11 +345,19 @@ class Generator:
         return as_items(source)
 
     def _generated(
-        self, items: Sequence[Item], search: SearchConfig, batch_size: int, progress: Progress
+        self,
+        items: Sequence[Item],
+        kept: list[Sequence[GraphTextExample] | None],
+        search: SearchConfig,
+        batch_size: int,
+        progress: Progress,
     ) -> Iterator[Generated]:
+        """The texts of items; ``kept`` has the examples of each window, or None for those that are encoded again."""
         for first in range(0, len(items), batch_size * WINDOW):
             window = items[first : first + batch_size * WINDOW]
-            examples = self.text_model.examples(window)  # again: those of all windows would not fit into memory
+            place = first // (batch_size * WINDOW)
+            examples = kept[place] or self.text_model.examples(window)
+            kept[place] = None
             texts: dict[int, str] = {}
             for number, text in self.text_model.write(examples, range(len(examples)), batch_size, search, self.device):
                 texts[number] = text

@@ -115,6 +115,12 @@ class TextRun(Run[C, Splits, L, Result], ABC):
                 "data.train is null, and no items are given; name a file or folder (data.train), or give items in "
                 "Python: structpe.train(config, data=items)"
             )
+        paths: Any = self.config.data.train  # in Python a list may hold anything
+        if not isinstance(paths, str) and (odd := [each for each in paths or () if not isinstance(each, str)]):
+            raise ConfigError(
+                f"data.train names files, and {repr(odd[0])[:80]} is no path; give items as data: "
+                f"structpe.train(config, data=items)"
+            )
         if named and given:
             raise ConfigError("data.train names files, and items are given as data; leave one of the two out")
         self.config.check_validation(bool(self._source("dev")))
