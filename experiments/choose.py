@@ -70,7 +70,7 @@ class Gain:
     def scores(self) -> list[str]:
         """The mean scores of both rows, and the gain with its interval."""
         means = [fmean(each.values()) for each in self.errors]
-        digits = 1 if self.whole == 100 else 3
+        digits = 1 if self.whole is not None and self.whole > 1 else 3
         shown = means if self.whole is None else [self.whole - mean for mean in means]
         gain = fmean(self.apart)
         low, high = gain - self.half, gain + self.half
@@ -176,7 +176,7 @@ def draw() -> Figure:
     axis.set_yticks(range(len(GAINS)), names, fontsize=7.5)
     axis.axvline(0, color="#1f2933", linewidth=0.8)
     axis.set(
-        xlim=(-45, 105), ylim=(len(GAINS) - 0.5, -0.5), xlabel="percent of the error that goes, with 95 % interval"
+        xlim=(-45, 112), ylim=(len(GAINS) - 0.5, -0.5), xlabel="percent of the error that goes, with 95 % interval"
     )
     axis.grid(axis="x", color="#eef1f4")
     axis.set_axisbelow(True)
