@@ -49,7 +49,7 @@ BLOCK = re.compile(
 )
 """A fenced block, why it is not run or how it ends, and the block of text right behind it: what it prints."""
 FACES = {"data", "datasets", "encodings", "formats", "nn", "parsing", "pictures", "positions", "tasks", "adapters", ""}
-FACES |= {f"adapters.{name}" for name in ("dgl", "pyg", "pytorch", "timm", "transformers")}
+FACES |= {f"adapters.{name}" for name in ("dgl", "pyg", "pytorch", "transformers")} | {"attention"}
 """The modules of ``structpe`` from which pages import, the package itself among them; the rest are their attributes."""
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)")
 
