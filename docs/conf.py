@@ -44,6 +44,7 @@ release = metadata.version("structpe")
 
 ALL = not tags.has("pages")  # type: ignore[name-defined]  # noqa: F821, as Sphinx puts it here
 ONE = tags.has("one")  # type: ignore[name-defined]  # noqa: F821
+API = ALL or tags.has("api")  # type: ignore[name-defined]  # noqa: F821
 GALLERY = ALL or tags.has("gallery")  # type: ignore[name-defined]  # noqa: F821
 extensions = ["sphinx.ext.autodoc", "sphinx.ext.napoleon", "myst_parser", "sphinx_copybutton", "sphinx_design"]
 extensions += ["sphinx.ext.intersphinx"] if ALL else []
@@ -52,7 +53,7 @@ extensions += (
     ["words"] if ONE else ["notebooks", "cheatsheet", "live", "words"]
 )  # of docs/site: lessons to download, pages, words to find
 exclude_patterns = [
-    *([] if ALL else ["api"]),
+    *([] if API else ["api"]),
     *([] if GALLERY else ["auto_gallery"]),
     "gallery",
     "auto_gallery/*.ipynb",
@@ -326,7 +327,7 @@ def setup(app: Any) -> None:
     gc.set_threshold(100_000, 50, 100)  # pages are trees of small objects: a quarter of the time was spent on garbage
     if not ONE:
         app.connect("builder-inited", write_catalogue, priority=100)
-    if ALL:
+    if API:
         app.connect("builder-inited", write_api, priority=100)
     app.connect("missing-reference", to_catalogue)
     app.connect("autodoc-process-docstring", join_bases, priority=100)  # before the sections are read

@@ -60,6 +60,7 @@ BESIDE = {
     "structpe.inject": [
         "structpe.eject",
         "structpe.adapters.dgl.DglHost",
+        "structpe.adapters.dgl.positions",
         "structpe.adapters.pyg.Message",
         "structpe.adapters.pyg.PygHost",
         "structpe.adapters.pyg.of_edges",
@@ -191,7 +192,9 @@ def uses(statement: ast.stmt, bound: dict[str, tuple[str, Any]]) -> Iterator[tup
     if isinstance(statement, ast.Import | ast.ImportFrom):
         return
     names = {each.id for each in ast.walk(statement) if isinstance(each, ast.Name) and each.id in bound}
-    lines = "".join(f"{line}\n" for line in sorted({bound[name][0] for name in names})) + "\n" * bool(names)
+    lines = "".join(
+        f"{line}\n" for line in sorted({bound[name][0] for name in names}, key=lambda line: (line[0] == "f", line))
+    ) + "\n" * bool(names)
     for each in ast.walk(statement):
         thing = resolved(each, bound)
         if thing is not None:
@@ -252,11 +255,16 @@ def table(names: dict[str, Any], escape: Any) -> str:
     rows = [".. list-table::", "   :class: signatures", "   :header-rows: 1", "", "   * - name", "     - what it is"]
     for name, of in names.items():
         place = homes()[id(of)]
-        link = f":ref:`{name} <{place}>`"
+        link = f":ref:`{name} <{label(place)}>`"
         call = signature(name, of).removeprefix(name)
         shown = f"{link} ``{call}``" if call else link
         rows += [f"   * - {shown}", f"     - {escape(first_line(of))}"]
     return "\n".join([*rows, ""])
+
+
+def label(place: str) -> str:
+    """Where links lead; docutils does not tell small letters from capitals, as in ``reader`` and ``Reader``."""
+    return f"{place}.class" if place.rpartition(".")[2][:1].isupper() else place
 
 
 def first_line(of: Any) -> str:
@@ -269,7 +277,7 @@ def first_line(of: Any) -> str:
 def entry(home: str, name: str, of: Any) -> str:
     """The docstring of a name, and its example."""
     place = f"{home}.{name}"
-    text = f".. _{place}:\n\n{name}\n{'-' * len(name)}\n\n"
+    text = f".. _{label(place)}:\n\n{name}\n{'-' * len(name)}\n\n"
     if inspect.isclass(of):
         text += f".. autoclass:: {place}\n   :members:\n\n"
     elif inspect.isroutine(of):
@@ -279,10 +287,11 @@ def entry(home: str, name: str, of: Any) -> str:
     found = examples().get(place)
     beside = next((other for other, names in BESIDE.items() if place in names), None)
     if not found and beside:
-        text += f"An example of its use is that of :ref:`{beside.rpartition('.')[2]} <{beside}>`.\n"
+        text += f"An example of its use is that of :ref:`{beside.rpartition('.')[2]} <{label(beside)}>`.\n"
     if found:
         code = "\n".join(f"   {line}".rstrip() for line in found.code.splitlines())
-        text += f".. rubric:: Example\n\n.. code-block:: python\n\n{code}\n\nFrom :doc:`/{found.page}`.\n"
+        text += f".. rubric:: Example\n\n.. code-block:: python\n\n{code}\n\n"
+        text += f"From :doc:`/{found.page}`, after the lines that stand there.\n"
     return text
 
 

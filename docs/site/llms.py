@@ -15,7 +15,8 @@ HEAD = """\
 # structpe
 
 > Structural position information for Transformers in PyTorch. Sequences, trees and graphs become positions; {models}
-> position models turn them into changes of attention or of its input; any kernel computes these. pip install structpe
+> position models turn them into changes of attention or of its input; any kernel computes these. It is not on a package
+> index yet: pip install . in a clone.
 
 The Python blocks of the pages are run as tests. Links lead to pages; llms-full.txt has their texts.
 """

@@ -87,12 +87,21 @@ def browser() -> str | None:
 def served(folder: Path) -> Iterator[str]:
     """A folder at an address of this machine."""
     handler = partial(Quiet, directory=str(folder))
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+    with Server(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         try:
             yield f"http://127.0.0.1:{server.server_address[1]}"
         finally:
             server.shutdown()
+
+
+class Server(ThreadingHTTPServer):
+    """A server to which a browser may close a connection before it has all: a page that is left loads no more."""
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Pass over what the browser does not want; any other error is printed."""
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)
 
 
 class Quiet(SimpleHTTPRequestHandler):

@@ -2,6 +2,7 @@
 
     make docs PAGE=docs/parsing.md           # build/page/parsing.html
     make docs PAGE=docs/catalogue/t5.md      # the page of a model, which is made
+    make docs PAGE=docs/api/structpe.nn.rst  # the page of a part of the API, which is made, too
     make docs PAGE=docs/gallery/FOLDER/plot_01_parse.py
 
 Links to other pages lead nowhere, and there is no sidebar: ``make docs`` checks these.
@@ -34,7 +35,7 @@ def arguments(given: str) -> tuple[list[str], Path]:
     else:
         name = page.with_suffix("")
         make(page)
-        only = ["-D", f"include_patterns={page}", "-D", f"root_doc={name}"]
+        only = ["-D", f"include_patterns={page}", "-D", f"root_doc={name}", *(["-t", "api"] * (page.parts[0] == "api"))]
     return ["-q", "-t", "pages", "-t", "one", *only, str(DOCS), str(OUT)], OUT / f"{name}.html"
 
 
@@ -47,7 +48,7 @@ def make(page: Path) -> None:
         of = model_pages.encoding_page if "encodings" in page.parts else model_pages.model_page
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(of(page.stem), encoding="utf-8")
-    elif not file.is_file():
+    elif page.parts[0] != "api" and not file.is_file():
         raise SystemExit(f"there is no page {page}; PAGE is a Markdown file of docs/, or a program of docs/gallery/")
 
 

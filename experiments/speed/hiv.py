@@ -7,6 +7,7 @@ Encodings: distances without direction, the diagonals of 16 steps of a random wa
 The first rows are the command itself in a process of its own, from start to end, rows taking turns; the medians of the
 rounds are printed. The stores of one and of two processes are compared byte by byte. The rows of the second table are
 its parts, each measured alone in this process by CPU time: what one core does, whatever else the machine is doing.
+Reading is compared with RDKit alone, in turns.
 
 What it printed last is in results/hiv.md.
 """
@@ -21,9 +22,12 @@ import shutil
 import subprocess
 import sys
 import time
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
+from rdkit import Chem, rdBase
 from safetensors.numpy import save_file
 
 import structpe
@@ -31,7 +35,7 @@ from structpe.data.chunks import parts
 from structpe.data.store import digests
 from structpe.data.store_index import named, pack
 from structpe.encodings import Encoding, Laplacian, RandomWalk, UndirectedDistance
-from structpe.formats import read
+from structpe.formats import stream
 from structpe.structure import Structure
 from structpe.system.files import sha256_of
 
@@ -40,6 +44,10 @@ WORDS = (
     "--encoding random-walk:steps=16,undirected=true --encoding laplacian:k=8"
 )
 
+
+TURN = 500
+"""Molecules that are read before RDKit has its turn."""
+Floats = NDArray[np.float64]
 
 ENCODINGS: tuple[Encoding, ...] = (UndirectedDistance(), RandomWalk(steps=16, undirected=True), Laplacian(8))
 
@@ -77,6 +85,26 @@ def alone(structures: list[Structure], file: Path) -> dict[str, float]:
     return seconds
 
 
+def both(table: Path) -> tuple[list[Structure], Floats, Floats]:
+    """All structures of a table, and for each part of it the CPU seconds of reading and of RDKit alone, in turns."""
+    structures, took = list[Structure](), list[tuple[float, float]]()
+    items = stream(table, "smiles", strict=False)
+    while True:
+        began = time.process_time()
+        some = list(islice(items, TURN))
+        read = time.process_time()
+        if not some:
+            reading, parsing = np.array(took).T
+            return structures, reading, parsing
+        structures += [item.structure for item in some]
+        quiet = rdBase.BlockLogs()
+        parse = time.process_time()
+        for item in some:
+            Chem.MolFromSmiles(item.metadata["smiles"])
+        took.append((read - began, time.process_time() - parse))
+        del quiet
+
+
 def main() -> None:
     """Print a row for each number of processes, and one of reading."""
     parser = argparse.ArgumentParser()
@@ -85,10 +113,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=1)
     given = parser.parse_args()
     load = os.getloadavg()[0]
-    cpu = time.process_time()
-    items = read(given.table, "smiles", strict=False).items
-    seconds, count = {"reading": time.process_time() - cpu}, len(items)
-    seconds |= alone([item.structure for item in items], given.folder / "alone.safetensors")
+    structures, reading, parsing = both(given.table)
+    seconds, count = {"reading": float(reading.sum())}, len(structures)
+    seconds |= alone(structures, given.folder / "alone.safetensors")
     stores = {jobs: given.folder / f"hiv-{jobs}" for jobs in (1, 2)}
     took: dict[int, list[tuple[float, float]]] = {1: [], 2: []}
     for _ in range(given.rounds):
@@ -108,6 +135,8 @@ def main() -> None:
     for part, used in (seconds | {"together": sum(seconds.values())}).items():
         print(f"| {part} | {used:.1f} | {1e6 * used / count:.0f} | {count / used:,.0f} |")
     print(f"\nReading is {100 * share:.0f} % of the CPU time of these parts.")
+    longer = np.median(reading / parsing)
+    print(f"It takes {longer:.2f} times as long as RDKit's MolFromSmiles alone (median of parts of {TURN}, in turns).")
     for out in stores.values():
         shutil.rmtree(out)
 

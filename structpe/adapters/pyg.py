@@ -237,7 +237,8 @@ class PygHost(AttentionHost):
 
     def given(self, structpe: Any, injected: Injected) -> Any:
         """A batch with the encodings of :class:`AddEncoding` as positions; else as it is."""
-        own = type(structpe).__module__.startswith("torch_geometric")
+        # The class of a batch is made when it is needed, and belongs to another module.
+        own = any(kind.__module__.startswith("torch_geometric") for kind in type(structpe).__mro__)
         return positions(structpe, injected.position.encodings) if own else structpe
 
     def enter(self, injected: Injected, found: Layers) -> list[Any]:

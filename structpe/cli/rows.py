@@ -85,11 +85,11 @@ def _remembered(name: str, package: str, kind: type[T], find: Callable[[], T]) -
     """
     import msgspec
 
-    from structpe.system.files import Busy, atomic_write, user_cache
+    from structpe.system.files import Busy, atomic_write
 
     if package in sys.modules or metadata.entry_points(group=package):
         return find()
-    file, stamp = user_cache() / "structpe" / f"{name}.json", _stamp()
+    file, stamp = _file(name), _stamp()
     with suppress(OSError, msgspec.DecodeError):  # there is none, or another version wrote it
         written, kept = msgspec.json.decode(file.read_bytes(), type=tuple[str, kind])  # type: ignore[valid-type]
         if written == stamp:
@@ -99,6 +99,14 @@ def _remembered(name: str, package: str, kind: type[T], find: Callable[[], T]) -
         file.parent.mkdir(parents=True, exist_ok=True)
         atomic_write(file, lambda hidden: hidden.write_bytes(msgspec.json.encode((stamp, found))))
     return found
+
+
+def _file(name: str) -> Path:
+    """Where the rows of this name are kept; each installation of the library has its own."""
+    from structpe.system.files import user_cache
+
+    where = hashlib.sha256(str(Path(structpe.__file__).parent).encode()).hexdigest()[:8]
+    return user_cache() / "structpe" / f"{name}-{where}.json"
 
 
 def _stamp() -> str:

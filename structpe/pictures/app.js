@@ -17,12 +17,14 @@
   }
 
   async function ask(submitted) {
+    const mine = ++asked;  // an answer to an earlier question is ignored from now on
     if (text.value.length > 10 * text.dataset.most) {
+      view.removeAttribute("aria-busy");
+      status.textContent = "";
       message.textContent = `the text has ${text.value.length} letters, and the app takes ${text.dataset.most}; paste a part of it`;
       message.focus();
       return;
     }
-    const mine = ++asked;
     view.setAttribute("aria-busy", "true");
     status.textContent = "Drawing …";
     let said = "", page = null;

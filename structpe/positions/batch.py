@@ -5,7 +5,7 @@ Models say by these checks what they need of an encoding, when they are built, a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import fields, is_dataclass, replace
 from itertools import accumulate, pairwise
@@ -276,7 +276,7 @@ def in_buckets(
         present: (b, m) of each bucket, which places hold a unit, None if all do.
     """
     columns = [_in_buckets(encoding, values, shapes) for encoding, values in encoded.items()]
-    of_each = zip(*columns, strict=True) if columns else ((),) * len(shapes)
+    of_each: Iterable[tuple[Any, ...]] = zip(*columns, strict=True) if columns else ((),) * len(shapes)
     return tuple(
         Positions(dict(zip(encoded, values, strict=True)), present=there, single=count == 1)
         for values, there, (count, _) in zip(of_each, present, shapes, strict=True)

@@ -21,7 +21,7 @@ from torch_geometric.nn import GINConv, GPSConv, TransformerConv
 from torch_geometric.utils import to_dense_batch
 
 from structpe import attend
-from structpe.adapters import eject, inject
+from structpe.adapters import _injection, eject, inject
 from structpe.adapters.pyg import AddEncoding, positions
 from structpe.encodings import ENCODINGS, Encoding
 from structpe.errors import EncodingError, PositionError, StoreError, StructureError
@@ -193,6 +193,14 @@ def test_a_pass_says_which_graphs_it_is_over() -> None:
     assert torch.allclose(net(*given), plain(*given), atol=1e-6)
     assert dict(net.named_parameters()).keys() == dict(plain.named_parameters()).keys()
     inject(net, position, start="own")
+
+
+def test_a_batch_is_read_and_not_encoded_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    net = Net().eval()
+    handle = inject(net, {"name": "t5", "encoding": "undirected-distance"}, start="own")
+    batch = loaded(handle.encodings)
+    monkeypatch.setattr(_injection, "encode", None)
+    net(batch.x, batch.edge_index, batch.batch, structpe=batch)
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,8 @@ SIZES = Dims(16, 2, 2)
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(files, "user_cache", lambda: tmp_path)
-    return tmp_path / "structpe" / "list.json"
+    assert rows._file("list").parent == tmp_path / "structpe"
+    return rows._file("list")
 
 
 class Found:
@@ -55,6 +56,12 @@ def test_other_code_finds_it_anew(cache: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(rows, "_stamp", lambda: "of another version")
     assert Found([2]).remembered() == [2]
     assert Found([3]).remembered() == [2]
+
+
+def test_each_installation_has_files_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = rows._file("list")
+    monkeypatch.setattr(rows.structpe, "__file__", str(tmp_path / "__init__.py"))
+    assert rows._file("list") not in (before, rows._file("other"))
 
 
 def test_the_stamp_changes_with_a_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -166,7 +166,7 @@ def test_what_goes_not_together_is_said() -> None:
 
 
 def test_a_model_that_needs_more_than_order_says_what_to_give() -> None:
-    net = model("zhu-sum")
+    net = model("zhu-feature")
     with pytest.raises(
         PositionError,
         match=r"cannot be computed from the order of the units alone: .*; give positions = structpe.encode\(structures",
