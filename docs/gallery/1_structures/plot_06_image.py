@@ -11,7 +11,6 @@ import matplotlib.pyplot as plt
 import torch
 
 import structpe
-from structpe.attention import weights
 
 image = structpe.grid((15, 15))
 dims = structpe.Dims(width=32, heads=4, layers=1)
@@ -28,7 +27,7 @@ for axis, encoding, title in zip(
 ):
     model = structpe.build({"name": "alibi", "encoding": encoding}, dims)
     terms = model.terms(model.prepare(structpe.encode([image], model.encodings)), structpe.Site(layer=0))
-    attention = weights(nothing, nothing, terms)[0, 0, middle].reshape(15, 15)
+    attention = structpe.attention.weights(nothing, nothing, terms)[0, 0, middle].reshape(15, 15)
     shown = axis.imshow(attention, cmap="viridis")
     axis.set(title=title, xticks=[], yticks=[])
     figure.colorbar(shown, ax=axis, label="attention", shrink=0.8)

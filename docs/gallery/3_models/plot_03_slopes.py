@@ -10,14 +10,13 @@ import matplotlib.pyplot as plt
 import torch
 
 import structpe
-from structpe.attention import weights
 
 length = 1024
 text = structpe.path(["word"] * length)
 model = structpe.build("alibi-causal", structpe.Dims(width=64, heads=8, layers=1))
 terms = model.terms(model.prepare(structpe.encode([text], model.encodings)), structpe.Site(layer=0))
 nothing = torch.zeros(1, 8, length, 8)  # queries and keys: the content says nothing
-attention = weights(nothing, nothing, terms)[0, :, -1].flip(-1)  # of the last word, from itself back
+attention = structpe.attention.weights(nothing, nothing, terms)[0, :, -1].flip(-1)  # of the last word, from itself back
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.4), width_ratios=(3, 2), layout="constrained")
 figure.set_label(

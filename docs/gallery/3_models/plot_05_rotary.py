@@ -10,7 +10,6 @@ import matplotlib.pyplot as plt
 import torch
 
 import structpe
-from structpe.attention import weights
 
 length, width = 400, 64
 text = structpe.path(["word"] * length)
@@ -22,7 +21,9 @@ content[0, 4] = 2 / 32**0.5
 
 model = structpe.build("rotary", structpe.Dims(width=5 * width, heads=5, layers=1))
 terms = model.terms(model.prepare(structpe.encode([text], model.encodings)), structpe.Site(layer=0))
-logs = weights(content, content, terms)[0, :, -1].log().flip(-1)  # of the last word; scores but for a constant
+logs = (
+    structpe.attention.weights(content, content, terms)[0, :, -1].log().flip(-1)
+)  # of the last word; scores but for a constant
 scores = 1 + logs - logs[:, :1]
 
 figure, axes = plt.subplots(5, 1, figsize=(8, 5), sharex=True, layout="constrained")

@@ -11,7 +11,6 @@ import matplotlib.pyplot as plt
 import torch
 
 import structpe
-from structpe.attention import weights
 
 pairs, width = 32, 64
 text = structpe.path(["one", "two"])
@@ -24,7 +23,7 @@ def turn(name):
     """The angle between two neighbours in each pair of columns."""
     model = structpe.build(name, structpe.Dims(width=pairs * width, heads=pairs, layers=1))
     terms = model.terms(model.prepare(structpe.encode([text], model.encodings)), structpe.Site(layer=0))
-    logs = weights(content, content, terms)[0, :, 0].log()
+    logs = structpe.attention.weights(content, content, terms)[0, :, 0].log()
     return (1 + logs[:, 1] - logs[:, 0]).acos()
 
 

@@ -11,7 +11,6 @@ import matplotlib.pyplot as plt
 import torch
 
 import structpe
-from structpe.attention import weights
 
 torch.manual_seed(0)
 words = torch.randn(1, 16, 64).repeat(1, 4, 1)  # 64 words: the same 16 four times
@@ -28,7 +27,7 @@ for column, name in zip(axes.T, ("learned", "sinusoidal", "rotary", "t5"), stric
         torch.nn.init.normal_(table)
     prepared = model.prepare(structpe.encode([text], model.encodings))
     units = model.inputs(words, prepared)[:, None]  # queries and keys, of one head
-    logs = weights(units, units, model.terms(prepared, structpe.Site(layer=0)))[0, 0].log().detach()
+    logs = structpe.attention.weights(units, units, model.terms(prepared, structpe.Site(layer=0)))[0, 0].log().detach()
     two = [logs[block, block] - logs[block, block].mean(1, keepdim=True) for block in blocks]
     column[0].set_title(f"{name}\nchanges by up to {(two[0] - two[1]).abs().max():.1f}")
     for axis, scores in zip(column, two, strict=True):

@@ -10,7 +10,6 @@ import matplotlib.pyplot as plt
 import torch
 
 import structpe
-from structpe.attention import weights
 from structpe.encodings import Expander, Window
 
 text, image = structpe.path(["word"] * 36), structpe.grid((6, 6))
@@ -29,7 +28,7 @@ figure.set_label(
 for axis, (title, (position, structure)) in zip(axes, cases.items(), strict=True):
     model = structpe.build(position, structpe.Dims(width=32, heads=4, layers=1))
     prepared = model.prepare(structpe.encode([structure], model.encodings))
-    left = weights(nothing, nothing, model.terms(prepared, structpe.Site(layer=0)))[0, 0] > 0
+    left = structpe.attention.weights(nothing, nothing, model.terms(prepared, structpe.Site(layer=0)))[0, 0] > 0
     axis.imshow(left, cmap="Blues", vmax=1.4)
     axis.set_title(f"{title}\n{left.float().mean():.0%} of pairs")
     axis.set(xticks=[], yticks=[])

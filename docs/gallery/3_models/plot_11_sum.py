@@ -11,7 +11,6 @@ import matplotlib.pyplot as plt
 import torch
 
 import structpe
-from structpe.attention import weights
 
 words = "the lamp that the keeper of the island lit shone".split()
 sentence = structpe.tree(words, heads=[2, 10, 9, 5, 9, 8, 8, 5, 2, 0])
@@ -28,7 +27,7 @@ for axis, (title, position) in zip(
 ):
     model = structpe.build(position, structpe.Dims(width=64, heads=8, layers=1))
     terms = model.terms(model.prepare(structpe.encode([sentence], model.encodings)), structpe.Site(layer=0))
-    axis.imshow(weights(nothing, nothing, terms)[0, 0].log(), cmap="viridis", vmin=-7)
+    axis.imshow(structpe.attention.weights(nothing, nothing, terms)[0, 0].log(), cmap="viridis", vmin=-7)
     axis.set_title(title)
     axis.set_xticks(range(len(words)), words, rotation=60, ha="right")
     axis.set_yticks(range(len(words)), words)
