@@ -48,13 +48,6 @@ def encoding(folder: Path) -> None:
     main(["encode", str(file), "--encoding", "random-walk:steps=8", "--jobs", "2", "--out", str(folder / "store")])
 
 
-def showing(folder: Path) -> None:
-    """The command that starts the app."""
-    from structpe.cli.main import main
-
-    main(["app", "--no-browser"])
-
-
 def training(folder: Path) -> None:
     """A training on two devices, with workers that load."""
     from structpe.tasks.runs import train
@@ -72,7 +65,6 @@ KINDS: dict[str, tuple[Callable[[Path], None], int]] = {
     "waiting": (waiting, 2),
     "loading": (loading, 2),
     "encoding": (encoding, 2),
-    "showing": (showing, 1),
     "training": (training, 4),
 }
 """Work, and how many processes it starts at least."""

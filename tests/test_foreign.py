@@ -133,6 +133,7 @@ KNOWN = {
     "data/store_index.py",
     "datasets/downloads.py",  # a part with its note
     "datasets/fetching.py",  # an archive that is unpacked
+    "pictures/given.py",  # a folder that TemporaryDirectory has made
     "system/files.py",
     "tasks/training/checkpoint.py",  # checkpoints, by their names
     "tasks/training/folder.py",  # what a manifest lists

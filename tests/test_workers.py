@@ -46,7 +46,6 @@ def test_processes_end_with_a_killed_parent(kind: str, tmp_path: Path) -> None:
 def test_whatever_starts_processes_ends_them() -> None:
     starting = {module.name: module for module in modules() if starts(module)}
     assert set(starting) == {
-        "structpe.cli.app",
         "structpe.tasks.prediction.run_all",
         "structpe.tasks.prediction.study",
         "structpe.tasks.training.batches",

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from structpe.errors import ReadError, listed
+from structpe.errors import ReadError, bounded, listed
 from structpe.structure import Ids
 
 __all__ = [
@@ -160,7 +160,7 @@ def warn_left_out(names: Iterable[str], remedy: str) -> None:
     if names := list(names):
         wrong = f"left out, as features of a structure are numbers with a row per node or edge: {listed(names)}"
         # The caller is above warn_left_out, the converter, each_structure, as_structures and as_structure.
-        warnings.warn(f"{wrong}; {remedy}", stacklevel=6)
+        warnings.warn(bounded(f"{wrong}; {remedy}"), stacklevel=6)
 
 
 LONGEST = 80

@@ -14,6 +14,7 @@ from typing import Literal
 
 from structpe import parsing
 from structpe.errors import ConfigError
+from structpe.plain.options import STEPS, bounded
 from structpe.system.printing import printable
 from structpe.system.progress import progress_bar
 from structpe.tasks import config as configurations
@@ -51,6 +52,9 @@ class ParserTraining:
 
     steps: int = parsing.Plan.steps
     seed: int = parsing.Plan.seed
+
+    def __post_init__(self) -> None:
+        bounded(self, "training.", steps=(1, STEPS))
 
 
 @dataclass(frozen=True)

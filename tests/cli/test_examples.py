@@ -107,8 +107,8 @@ def place(world: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """In that folder, without a browser and the network, and with the parser of the examples as the default."""
     monkeypatch.chdir(world)
     monkeypatch.setattr(run_all, "get_context", lambda how: get_context("fork"))
-    browser = SimpleNamespace(start=lambda: None, join=lambda: None, terminate=lambda: None, exitcode=0)
-    monkeypatch.setattr("structpe.cli.app.get_context", lambda how: SimpleNamespace(Process=lambda **given: browser))
+    monkeypatch.setattr("structpe.cli.app.webbrowser.open", lambda address: True)
+    monkeypatch.setattr("uvicorn.Server.run", lambda server, sockets: None)
     monkeypatch.setattr("structpe.datasets.get", lambda name, to, *rest: Corpus(card(name), Path(to or "release")))
     monkeypatch.setattr("structpe.datasets.verify", lambda corpus, *rest: SimpleNamespace(
         files=[SimpleNamespace(word="ok", name="a", detail="", there=True, good=True)], splits=[], good=True

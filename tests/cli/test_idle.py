@@ -12,7 +12,7 @@ from tests.cli.running import complaint
 from tests.datasets import SAMPLES
 
 ACTS: dict[str, str] = {
-    "app": "--port --no-browser",
+    "app": "--port --host --no-browser",
     "cite": "",
     "convert": "--formats --writer --reader --option --on-error",
     "data": "",

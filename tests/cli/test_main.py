@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from argparse import Namespace
@@ -30,7 +31,7 @@ def test_each_command_shows_an_example(name: str, capsys: pytest.CaptureFixture[
         main.main([name, "--help"])
     assert not end.value.code
     shown = capsys.readouterr().out
-    assert f"example:\n  structpe {name} " in shown
+    assert re.search(rf"example:\n  structpe {name}\s", shown)
     assert "Traceback" not in shown
 
 

@@ -77,7 +77,8 @@ def test_every_row_of_texts_has_a_configuration(row: tuple[str, str], layers: in
         fewest = {f"{side}_layers": min(getattr(config.model, f"{side}_layers"), layers) for side in SIDES}
         shape = replace(config.model, **fewest)
         with torch.device("meta"):
-            sides = [build(getattr(config, f"{side}_position"), shape.dims(side)) for side in SIDES]
+            given = (config.position, config.decoder_position)
+            sides = [build(each, shape.dims(side)) for each, side in zip(given, SIDES, strict=True)]
             assert sum(each.numel() for each in EncoderDecoder(shape, 300, *sides).parameters()) > 0
 
 

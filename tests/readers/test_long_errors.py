@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from pathlib import Path
 
 import pytest
@@ -34,7 +35,10 @@ def test_the_error_for_a_long_piece_is_short(reader: str, seed: Path, tmp_path: 
         file = tmp_path / f"long{seed.suffix}"
         file.write_text(text, encoding="utf-8")
         try:
-            read(file, reader)
+            with warnings.catch_warnings(record=True) as told:
+                warnings.simplefilter("always")
+                read(file, reader)
+            assert all(len(str(each.message)) <= LONGEST_TEXT for each in told)
         except StructPEError as error:
             errors += 1
             said = explained(error, "")
