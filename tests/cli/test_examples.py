@@ -128,7 +128,7 @@ def _needed(name: str, world: Path) -> None:
         plain = {"data": {"name": "smiles", "folder": "table", "options": options}, "position": "rwse", "model": MODEL}
         trained = {"training": {**TRAINING, "steps": 4}, "out": "runs/solubility"}
         run_of(make(PredictionConfig, plain | trained)).train()
-    if name in ("evaluate", "generate", "show") and not (world / "runs" / "kg").exists():
+    if name in ("app", "evaluate", "generate", "show") and not (world / "runs" / "kg").exists():
         for of in ("kg", "amr"):
             run_of(load_config(f"examples/{of}.yaml")).train()
 
