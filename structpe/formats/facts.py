@@ -44,11 +44,12 @@ Row: TypeAlias = Mapping[str, Any]
 
 
 class Line(NamedTuple):
-    """A row of a table: the number of its line, its cells by name, and its columns."""
+    """A row of a table: the number of its line, its cells by name, its columns, and how many cells it has."""
 
     number: int
     cells: Row
     columns: Columns
+    count: int | None = None
 
     def cell(self, role: str) -> Any:
         """A cell by its role; None if it is empty, or there is none."""
@@ -76,6 +77,8 @@ def facts(
     A row has one fact, in three columns, or several, in one column. Rows that follow each other with the same id are
     one graph, with all their facts and texts; where there is one fact in a row and no column of ids, so are those with
     the same text. A fact that a graph has twice is one edge. Other columns are metadata.
+
+    Names of columns that are given may differ from those of the table in capitals, where only one such column is there.
 
     Args:
         path: a file; ``.jsonl`` and ``.ndjson`` are lines of JSON, others are tables.
@@ -185,9 +188,13 @@ def columns_of(names: Sequence[str], asked: Mapping[str, str | None], header: bo
     Raises:
         ReadError: there is no such column, or none of a role that is needed, or two ways to give facts.
     """
-    given = {role: name for role, name in asked.items() if name is not None and (role != "text" or name in names)}
-    if lacking := [name for name in given.values() if name not in names]:
-        raise ReadError(f"there is no column {shown(lacking[0])}; there are {listed(map(shown, names))}")
+    given = {role: _spelt(name, names) for role, name in asked.items() if name is not None}
+    if given.get("text") not in names:
+        given.pop("text", None)
+    if lacking := next(((role, name) for role, name in given.items() if name not in names), None):
+        role, name = lacking
+        wrong = f"there is no column {shown(name)}; there are {listed(map(shown, names))}. Its name is the option {role}"
+        raise ReadError(f"{wrong}, given or kept by a trained run; --reader NAME drops those of the run")
     plain = {_plain(name): name for name in reversed(names) if name not in given.values()}
     found = {role: next((plain[each] for each in usual if each in plain), None) for role, usual in USUAL.items()}
     if "facts" in given:
@@ -201,6 +208,12 @@ def columns_of(names: Sequence[str], asked: Mapping[str, str | None], header: bo
         each = f"{shown(columns.facts)} and {shown(str(columns.subject))}"
         raise ReadError(f"there are facts in the columns {each}; say which: facts={columns.facts} or subject=...")
     return columns if columns.facts is None else columns._replace(**dict.fromkeys(ONE))
+
+
+def _spelt(name: str, names: Sequence[str]) -> str:
+    """The name among those of a table that a given one means: itself, or the only one that differs in capitals."""
+    alike = [each for each in names if each.lower() == name.lower()]
+    return alike[0] if name not in names and len(alike) == 1 else name
 
 
 def _no_column(names: Sequence[str], lacking: Sequence[str], header: bool) -> ReadError:
@@ -240,7 +253,7 @@ def _of_table(
                 raise longer  # a graph may lack a fact
             yield longer
         elif any(cells):
-            yield Line(number, dict(zip(names, [*cells, *[""] * len(names)], strict=False)), columns)
+            yield Line(number, dict(zip(names, [*cells, *[""] * len(names)], strict=False)), columns, len(row))
 
 
 CHECK = "check the quotes, or give quotes=False where they are characters as any others"
@@ -292,6 +305,8 @@ def facts_of(value: Any, between: str = BETWEEN) -> list[list[str]]:
         return []
     if not isinstance(value, (list, tuple)):
         raise ReadError(f"the facts are {repr(value)[:80]}; give a list of triples (subject, relation, object)")
+    if len(value) == 3 and all(isinstance(each, str) and PARTS not in each for each in value):
+        raise ReadError(f"facts is one triple, {repr(value)[:80]}; give a list of triples, such as [{tuple(value)!r}]")
     return [[_part(part) for part in _parts(each)] for each in value]
 
 
