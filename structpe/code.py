@@ -7,15 +7,23 @@ import hashlib
 import sys
 from collections.abc import Iterator
 from functools import lru_cache
+from inspect import isfunction
 from itertools import takewhile
 from pathlib import Path
 
-__all__ = ["is_own", "source_of", "source_of_class"]
+__all__ = ["source_of", "source_of_class", "source_of_entry"]
 
 
-def is_own(module: str) -> bool:
-    """Whether a module is one of structpe, whose numbers are those of its version."""
-    return module.partition(".")[0] == "structpe"
+def source_of_entry(entry: object) -> str:
+    """A digest of the sources of a class, a function, or an object that holds functions; empty for those of structpe.
+
+    See :func:`source_of`.
+    """
+    if isinstance(entry, type):
+        return source_of_class(entry)
+    functions = filter(isfunction, (entry, *getattr(entry, "__dict__", {}).values()))
+    modules = {str(each.__module__) for each in functions}
+    return _joined({source_of(module) for module in modules if not _is_own(module)})
 
 
 def source_of_class(cls: type) -> str:
@@ -23,7 +31,7 @@ def source_of_class(cls: type) -> str:
 
     Empty for a class of structpe, and if no source can be read; see :func:`source_of`.
     """
-    modules = takewhile(lambda module: not is_own(module), (each.__module__ for each in cls.__mro__))
+    modules = takewhile(lambda module: not _is_own(module), (each.__module__ for each in cls.__mro__))
     return _joined({source_of(each) for each in modules if each != "builtins"})
 
 
@@ -71,3 +79,8 @@ def _imported(tree: ast.Module, package: str) -> Iterator[str]:
                 yield node.module
             else:
                 yield from (each.name for each in node.names)
+
+
+def _is_own(module: str) -> bool:
+    """Whether a module is one of structpe, whose numbers are those of its version."""
+    return module.partition(".")[0] == "structpe"

@@ -22,7 +22,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
-from structpe.code import is_own, source_of, source_of_class
+from structpe.code import source_of_entry
 from structpe.errors import ConfigError, StructPEError, reason_of
 
 __all__ = ["IMPORTS", "Registered", "Registry", "check_imported", "code_in", "import_code", "unknown"]
@@ -33,7 +33,7 @@ IMPORTS = "STRUCTPE_IMPORTS"
 """The environment variable with the modules and files that registries import, joined as in ``PATH``."""
 
 _CODE: dict[str, dict[str, str]] = {}
-"""Digests of code that is not part of structpe, by the name of a member or module, and by what it is."""
+"""Digests of code that is not part of structpe, by the name of a member of a registry, and by what it is."""
 
 _FEW = 50
 """How many names an error lists."""
@@ -82,7 +82,7 @@ class Registry(Mapping[str, T], Generic[T]):
             )
         self._classes[name] = cls
         self.changes += 1
-        _note_code(name, self.what, source_of_class(cls) if isinstance(cls, type) else _source_of(cls))
+        _note_code(name, self.what, source_of_entry(cls))
 
     def forget(self, name: str) -> None:
         """Remove a class, for tests and notebooks."""
@@ -215,11 +215,8 @@ def import_code(given: str) -> None:
         given, name = str(file), file.stem
         if str(file.parent) not in sys.path:
             sys.path.append(str(file.parent))
-    new = name not in sys.modules
     try:
         module = importlib.import_module(name)
-        if new and not is_own(name):
-            _note_code(name, "module", source_of(name))
     except StructPEError as error:
         raise error.at(given) from None
     except Exception as error:  # it runs any code
@@ -257,7 +254,7 @@ def check_imported(names: Sequence[str]) -> None:
 
 
 def code_in(described: Any) -> dict[str, str]:
-    """Digests of the code, other than that of structpe, that plain data name: imports, and members of registries.
+    """Digests of the code, other than that of structpe, of the members of registries that plain data name.
 
     Args:
         described: such as a configuration.
@@ -267,12 +264,11 @@ def code_in(described: Any) -> dict[str, str]:
         ``encoding 'own'``. What has no source that can be read is left out; see :func:`structpe.code.source_of`.
     """
     if isinstance(described, str):
-        name = Path(described).stem if described.endswith(".py") else described
-        return {f"{what} {name!r}": digest for what, digest in sorted(_CODE.get(name, {}).items())}
+        return {f"{what} {described!r}": digest for what, digest in sorted(_CODE.get(described, {}).items())}
     if isinstance(described, Mapping):
         described = list(described.values())
-    inner = map(code_in, described) if isinstance(described, (list, tuple)) else ()
-    return {name: digest for each in inner for name, digest in each.items()}
+    inner = described if isinstance(described, (list, tuple)) else ()
+    return {name: digest for each in inner for name, digest in code_in(each).items()}
 
 
 def _note_code(name: str, what: str, digest: str) -> None:
@@ -281,10 +277,6 @@ def _note_code(name: str, what: str, digest: str) -> None:
         _CODE[name][what] = digest
     elif not _CODE[name]:
         del _CODE[name]
-
-
-def _source_of(entry: object) -> str:
-    return "" if is_own(_module(entry)) else source_of(_module(entry))
 
 
 def _import_others(group: str) -> None:

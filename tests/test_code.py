@@ -16,6 +16,7 @@ from structpe.data.store import load, write
 from structpe.data.store_writer import _shard
 from structpe.encodings import ENCODINGS, Distance
 from structpe.errors import ConfigError, EncodingError, StoreError
+from structpe.formats.reading import READERS
 from structpe.registry import IMPORTS, code_in, import_code
 from structpe.tasks.runs import load_run
 from tests.cli.running import new_process
@@ -27,6 +28,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from structpe.encodings import Encoded, Encoding
+from structpe.formats import reader
+
+
+@reader("leaves-words", suffixes=".leaves")
+def words(path):
+    """Nothing."""
 
 
 @dataclass(frozen=True)
@@ -56,12 +63,15 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         sys.modules.pop(name, None)
     if "leaves-below" in ENCODINGS:
         ENCODINGS.forget("leaves-below")
+        READERS.forget("leaves-words")
 
 
 def imported() -> Any:
     """The encoding of the file, as a new process would import it."""
     for name in ("leaves", "leaves_scale"):
         sys.modules.pop(name, None)
+    if "leaves-words" in READERS:
+        READERS.forget("leaves-words")
     import_code("leaves.py")
     return ENCODINGS["leaves-below"]()
 
@@ -74,10 +84,13 @@ def edit(file: Path) -> None:
 def test_an_edit_is_another_version(folder: Path, name: str) -> None:
     """Also one of a file beside it that is imported in a function; the code in memory counts, not that on the disk."""
     first = imported()
+    reads = code_in({"data": {"reader": "leaves-words"}})
+    assert list(reads) == ["reader 'leaves-words'"]
     write("store", PATHS, [first])
     edit(folder / name)
     assert load("store", [first]).value(1, first).values.tolist() == [0, 1, 2]
     now = imported()
+    assert code_in(["leaves-words"]) != reads
     assert (first.versions() == now.versions(), now.version) == (False, 1)
     told = r"store was encoded by other code of 'leaves-below'; remove store and encode again, or choose another folder"
     with pytest.raises(StoreError, match=told):
@@ -123,7 +136,7 @@ def test_a_run_of_other_code_is_refused_and_its_use_warns(folder: Path) -> None:
         structpe.load("run", "cpu")
     edit(folder / "leaves_scale.py")
     imported()
-    changed = "encoding 'leaves-below', module 'leaves'"
+    changed = "encoding 'leaves-below'"
     with pytest.raises(
         ConfigError, match=rf"run holds a run of other code of {changed}; bring that code back .*\(fresh"
     ):
@@ -141,7 +154,7 @@ STUDY = """
 imports: [leaves.py]
 data: {paths: {name: graphs, options: {file: paths.jsonl, targets: [size]}}}
 models: {small: {width: 8, layers: 1, heads: 2}}
-positions: {own: {name: learned, encoding: leaves-below}}
+positions: {own: {name: learned, encoding: leaves-below}, walks: rwse}
 training: {steps: 2, batch_size: 4, optimiser: {warmup: 1}, hardware: {accelerator: cpu}}
 out: study
 """
@@ -162,7 +175,9 @@ def test_commands_do_not_take_the_numbers_of_earlier_code(folder: Path) -> None:
     assert (done.returncode, "stored was encoded by other code of 'leaves-below'; remove" in done.stderr) == (1, True)
     done = new_process("study", "study.yaml", folder=folder)
     assert done.returncode == 2, done.stderr
-    assert "holds a run of other code of encoding 'leaves-below', module 'leaves'; bring" in done.stderr, done.stderr
-    done = new_process("study", "study.yaml", "--fresh", folder=folder)
-    assert done.returncode == 0, done.stderr
-    assert len([each for each in (folder / "study" / "encodings").iterdir() if each.is_dir()]) == 2
+    assert "holds a run of other code of encoding 'leaves-below'; bring" in done.stderr, done.stderr
+    for words in (("--only", "*/own/*", "--fresh"), ()):  # the other row is still finished
+        done = new_process("study", "study.yaml", *words, folder=folder)
+        assert done.returncode == 0, done.stderr
+    assert "2 runs, 2 of them finished" in done.stderr + done.stdout
+    assert len([each for each in (folder / "study" / "encodings").iterdir() if each.is_dir()]) == 3

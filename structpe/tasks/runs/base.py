@@ -312,13 +312,17 @@ class Run(Registered, ABC, Generic[C, D, L, R]):
                 f"run, choose another folder (out), or train afresh (fresh), which removes that run"
             )
 
+    def _code(self) -> dict[str, str]:
+        """Digests of the code outside structpe that the configuration names, and of the reader; of a run that began."""
+        return code_in([configurations.to_dict(self.kept), self.reads().reader])
+
     def _edited(self) -> list[str]:
         """The code outside structpe that has changed since the run began, in words; what is not imported is unknown.
 
         Raises:
             StoreError: the file with its digests is damaged.
         """
-        file, now = self.folder / CODE, code_in(configurations.to_dict(self.kept))
+        file, now = self.folder / CODE, self._code()
         if not file.exists():
             return []
         with undamaged(file, TRAIN_AFRESH):
@@ -417,7 +421,7 @@ class Run(Registered, ABC, Generic[C, D, L, R]):
         folders.clear(self.folder, self.owned())
         self.write(found)
         atomic_write(self.folder / "config.yaml", lambda hidden: configurations.save(self.kept, hidden))
-        if code := code_in(configurations.to_dict(self.kept)):
+        if code := self._code():
             atomic_text(self.folder / CODE, sealed(code))
         seal(self.folder, self._constant_files())
 
