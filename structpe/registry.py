@@ -22,14 +22,18 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
+from structpe.code import source_of_entry
 from structpe.errors import ConfigError, StructPEError, reason_of
 
-__all__ = ["IMPORTS", "Registered", "Registry", "check_imported", "import_code", "unknown"]
+__all__ = ["IMPORTS", "Registered", "Registry", "check_imported", "code_in", "import_code", "unknown"]
 
 T = TypeVar("T")
 
 IMPORTS = "STRUCTPE_IMPORTS"
 """The environment variable with the modules and files that registries import, joined as in ``PATH``."""
+
+_CODE: dict[str, dict[str, str]] = {}
+"""Digests of code that is not part of structpe, by the name of a member of a registry, and by what it is."""
 
 _FEW = 50
 """How many names an error lists."""
@@ -78,10 +82,12 @@ class Registry(Mapping[str, T], Generic[T]):
             )
         self._classes[name] = cls
         self.changes += 1
+        _note_code(name, self.what, source_of_entry(cls))
 
     def forget(self, name: str) -> None:
         """Remove a class, for tests and notebooks."""
         del self._classes[name]
+        _note_code(name, self.what, "")
         self.changes += 1
 
     def __getitem__(self, name: str) -> T:
@@ -245,6 +251,32 @@ def check_imported(names: Sequence[str]) -> None:
                 f"it needs the code of {given}, which is not imported; if you trust it, give --import {given}, or call "
                 f"structpe.import_code({given!r}) first: either runs it"
             )
+
+
+def code_in(described: Any) -> dict[str, str]:
+    """Digests of the code, other than that of structpe, of the members of registries that plain data name.
+
+    Args:
+        described: such as a configuration.
+
+    Returns:
+        The digests of what was imported, which a file on the disk may no longer be, by words for it, such as
+        ``encoding 'own'``. What has no source that can be read is left out; see :func:`structpe.code.source_of`.
+    """
+    if isinstance(described, str):
+        return {f"{what} {described!r}": digest for what, digest in sorted(_CODE.get(described, {}).items())}
+    if isinstance(described, Mapping):
+        described = list(described.values())
+    inner = described if isinstance(described, (list, tuple)) else ()
+    return {name: digest for each in inner for name, digest in code_in(each).items()}
+
+
+def _note_code(name: str, what: str, digest: str) -> None:
+    _CODE.setdefault(name, {}).pop(what, None)
+    if digest:
+        _CODE[name][what] = digest
+    elif not _CODE[name]:
+        del _CODE[name]
 
 
 def _import_others(group: str) -> None:
