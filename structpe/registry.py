@@ -23,17 +23,21 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
+from structpe.code import source_of_entry
 from structpe.errors import ConfigError, StructPEError, reason_of
 
-__all__ = ["IMPORTS", "OWN", "Registered", "Registry", "check_imported", "import_code", "own_code", "unknown"]
+__all__ = ["IMPORTS", "Registered", "Registry", "check_imported", "code_in", "import_code", "own_code", "unknown"]
 
 T = TypeVar("T")
 
 IMPORTS = "STRUCTPE_IMPORTS"
 """The environment variable with the modules and files that registries import, joined as in ``PATH``."""
 
-OWN = "one of your own is imported by --import FILE (imports: in a configuration)"
+_OWN = "one of your own is imported by --import FILE (imports: in a configuration)"
 """What an error for an unknown name adds where users may add members."""
+
+_CODE: dict[str, dict[str, str]] = {}
+"""Digests of code that is not part of structpe, by the name of a member of a registry, and by what it is."""
 
 _FEW = 50
 """How many names an error lists."""
@@ -87,10 +91,12 @@ class Registry(Mapping[str, T], Generic[T]):
             )
         self._classes[name] = cls
         self.changes += 1
+        _note_code(name, self.what, source_of_entry(cls))
 
     def forget(self, name: str) -> None:
         """Remove a class, for tests and notebooks."""
         del self._classes[name]
+        _note_code(name, self.what, "")
         self.changes += 1
 
     def __getitem__(self, name: str) -> T:
@@ -295,6 +301,32 @@ def check_imported(names: Sequence[str]) -> None:
             )
 
 
+def code_in(described: Any) -> dict[str, str]:
+    """Digests of the code, other than that of structpe, of the members of registries that plain data name.
+
+    Args:
+        described: such as a configuration.
+
+    Returns:
+        The digests of what was imported, which a file on the disk may no longer be, by words for it, such as
+        ``encoding 'own'``. What has no source that can be read is left out; see :func:`structpe.code.source_of`.
+    """
+    if isinstance(described, str):
+        return {f"{what} {described!r}": digest for what, digest in sorted(_CODE.get(described, {}).items())}
+    if isinstance(described, Mapping):
+        described = list(described.values())
+    inner = described if isinstance(described, (list, tuple)) else ()
+    return {name: digest for each in inner for name, digest in code_in(each).items()}
+
+
+def _note_code(name: str, what: str, digest: str) -> None:
+    _CODE.setdefault(name, {}).pop(what, None)
+    if digest:
+        _CODE[name][what] = digest
+    elif not _CODE[name]:
+        del _CODE[name]
+
+
 def _import_others(group: str) -> None:
     """Import what other distributions give as entry points of a group.
 
@@ -336,7 +368,7 @@ def unknown(what: str, given: str, known: list[str], also: Sequence[str] = (), o
     few = len(known) <= _FEW
     listed = known if few else difflib.get_close_matches(given, known, n=8, cutoff=0.0)
     these = "Known" if few else f"Nearest of {len(known)}"
-    return f"there is no {what} named {given!r}.{hint} {these}: {', '.join(listed)}{f'; {OWN}' if own else ''}"
+    return f"there is no {what} named {given!r}.{hint} {these}: {', '.join(listed)}{f'; {_OWN}' if own else ''}"
 
 
 def _module(entry: object) -> str:

@@ -9,7 +9,8 @@ BELOW: dict[str, set[str]] = {
     "errors": set(),
     "faces": set(),
     "computed": set(),
-    "registry": {"errors"},
+    "code": set(),
+    "registry": {"code", "errors"},
     "system": {"errors"},
     "plain": {"computed", "registry"},
     "spec": {"errors"},
@@ -157,12 +158,12 @@ def test_families_of_position_models_do_not_know_one_another() -> None:
 
 def test_position_models_know_no_kernel() -> None:
     assert "attention" not in below("positions")
-    assert below("attention") == {"computed", "dropout", "precision", "terms", "registry", "errors"}
+    assert below("attention") == {"code", "computed", "dropout", "precision", "terms", "registry", "errors"}
 
 
 def is_light(name: str) -> bool:
     """Whether a module of ours imports the standard library only, and little of it."""
-    light = {"", "cli", "errors", "registry", "spec"}
+    light = {"", "cli", "code", "errors", "registry", "spec"}
     system = tuple(f"structpe.system.{module}" for module in ("printing", "processes", "progress"))
     return package_of(name) in light or name.startswith(system)
 

@@ -27,7 +27,7 @@ def rotary_from(
     the same width.
 
     Args:
-        config: of a model; of a model of texts and images, that of its text part.
+        config: of a model, or the model; of a model of texts and images, that of its text part.
         length: number of units of the text: with "dynamic" and "longrope" frequencies depend on it, and are here those
             of one length; None for those of training.
         layer_type: the kind of layers, for models in which some differ, such as "full_attention" in Gemma 3.
@@ -36,6 +36,7 @@ def rotary_from(
     Raises:
         ConfigError: it has no rotary positions, several kinds of them, or none of which the code says the layout.
     """
+    config = getattr(config, "config", config)  # of a model
     given = getattr(config, "rope_parameters", None)
     if not given:
         raise ConfigError(f"{type(config).__name__} has no rope_parameters; give the configuration of a rotary model")

@@ -33,7 +33,7 @@ from structpe.data import store_index as store_index_module
 from structpe.data.chunks import parts
 from structpe.data.store_index import INDEX, Digests, Shard, Shards, file_of
 from structpe.data.store_writer import content, digests, fill, holds, write_shard
-from structpe.encodings.base import ENCODINGS, Asked, Column, Encoded, Encoding, as_encodings
+from structpe.encodings.base import ENCODINGS, Asked, Column, Encoded, Encoding, as_encodings, check_hashable
 from structpe.errors import EncodingError, StoreError, foreign, listed, undamaged
 from structpe.structure import Structure
 from structpe.system.files import finish, followed, lock, naming, sha256_of
@@ -269,6 +269,8 @@ def write(
         if not made:
             raise StoreError(f"there is no encoding to store in {path}; give one or more of: {', '.join(ENCODINGS)}")
         head = {"format": FORMAT, "library": __version__, "encodings": _described(made)}
+        for each in json.loads(json.dumps(head["encodings"])):
+            _rebuilt(path, each)  # what cannot be read again is not written
         fill(_growing(path), head, structures, made, progress or (lambda done: None), executor)
         finish(_growing(path), path, work)
     return load(path)
@@ -369,11 +371,15 @@ def _rebuilt(path: Path, described: dict[str, Any]) -> Encoding:
     except (EncodingError, TypeError) as error:
         wrong = f"{path} has an encoding that this library does not know, {described}"
         raise StoreError(f"{wrong}; import its code (structpe.import_code), or encode again") from error
+    check_hashable(encoding)  # its options are of the types of their hints, which may be lists
     if (now := encoding.versions()) != (then := described["versions"]):
         name = next(name for name in {**now, **then} if now.get(name) != then.get(name))
-        wrong = f"{path} was encoded by version {then.get(name)} of the encoding {name!r}"
-        ours = f"this library has version {now.get(name)}, which gives other numbers"
-        raise StoreError(f"{wrong}, and {ours}; encode again")
+        ours, stored = (str(each.get(name)).partition("+")[0] for each in (now, then))
+        wrong = f"{path} was encoded by other code of {name!r}"
+        if ours != stored:
+            wrong = f"{path} was encoded by version {stored} of the encoding {name!r}, and this library has version "
+            wrong += f"{ours}, which gives other numbers"
+        raise StoreError(f"{wrong}; remove {path} and encode again, or choose another folder (--out)")
     return encoding
 
 

@@ -299,7 +299,7 @@ def read(folder: Path, form: int, library: str) -> dict[str, Any]:
         index = unsealed(text)
         if index["library"] != library:
             wrong = f"{folder} was encoded by structpe {index['library']}, and this is structpe {library}"
-            raise StoreError(f"{wrong}, whose numbers may differ; encode again")
+            raise StoreError(f"{wrong}, whose numbers may differ; remove it, and encode again")
         return {key: index[key] for key in ("encodings", "structures", "shards", "tables")}
 
 

@@ -50,13 +50,14 @@ def fill(
         EncodingError: a structure lacks what an encoding needs.
     """
     journal, entries, done = Journal(growing, head), list[Entry](), 0
+    versions = [encoding.versions() for encoding in encodings]
 
     def tasks() -> Iterator[tuple[Any, ...]]:
         for number, some in enumerate(parts(structures)):
             if not number:
                 mark(growing)
             file = growing / file_of(number)
-            yield file, some, encodings, journal.left.get(file.name)
+            yield file, some, encodings, versions, journal.left.get(file.name)
 
     for entry in in_order(_shard, tasks(), executor):
         entries.append(entry)
@@ -72,8 +73,21 @@ def fill(
     journal.close()
 
 
-def _shard(file: Path, structures: Sequence[Structure], encodings: Sequence[Encoding], before: Entry | None) -> Entry:
-    """Write a shard, unless an interrupted run has left it."""
+def _shard(
+    file: Path,
+    structures: Sequence[Structure],
+    encodings: Sequence[Encoding],
+    versions: Sequence[dict[str, int | str]],
+    before: Entry | None,
+) -> Entry:
+    """Write a shard, unless an interrupted run has left it.
+
+    Raises:
+        StoreError: the worker has imported other code of an encoding, as that of a cluster may have before an edit.
+    """
+    for encoding, version in zip(encodings, versions, strict=True):
+        if encoding.versions() != version:
+            raise StoreError(f"a worker has other code of {encoding.name!r}; start the workers again, and encode again")
     of_each = digests(structures)
     if before is not None and before.content == content(structures, of_each) and holds(file, before):
         return before

@@ -25,6 +25,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from structpe.code import source_of_class
 from structpe.encodings.columns import Column, Encoded
 from structpe.errors import EncodingError, PositionError, StructPEError
 from structpe.plain.options import OPTION, Builder, Checked, hints_of, options_of
@@ -92,7 +93,8 @@ def check_hashable(encoding: Encoding) -> None:
         kind = type(getattr(encoding, wrong)).__name__
         raise EncodingError(
             f"encoding {encoding.name!r}: option {wrong!r} is of type {kind}, which has no hash, and encodings are "
-            f"keys; give a tuple in place of a list, of pairs in place of a dict"
+            f"keys; give a tuple in place of a list, of pairs in place of a dict, and give the option such a type in "
+            f"the class: {wrong}: tuple[int, ...]"
         ) from None
 
 
@@ -272,7 +274,9 @@ class Encoding(metaclass=Checked):
     codes: ClassVar[tuple[Literal["unreachable", "within"], ...]] = ()
     """Which special values may occur besides offsets."""
     version: ClassVar[int] = 1
-    """Increased when its values change; values stored by another version are not used."""
+    """Increased when its values change; values stored by another version are not used. For a class outside structpe, a
+    digest of its source counts as well, where that can be read."""
+    _source: ClassVar[str] = ""
 
     def __init__(self, *given: Any, **named: Any) -> None:
         """The constructor of a subclass that is not decorated as a dataclass; it takes no options."""
@@ -281,6 +285,7 @@ class Encoding(metaclass=Checked):
 
     def __init_subclass__(cls, name: str = "", **options: Any) -> None:
         super().__init_subclass__(**options)
+        cls._source = source_of_class(cls)
         if name:
             _check_arity(cls, name)
             ENCODINGS.add(name, cls)
@@ -346,11 +351,17 @@ class Encoding(metaclass=Checked):
         check_fields(self)
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
-    def versions(self) -> dict[str, int]:
-        """The version of its definition, and those of the encodings among its options, by name."""
+    def versions(self) -> dict[str, int | str]:
+        """The version of its definition, and those of the encodings among its options, by name.
+
+        For a class outside structpe, ``version+digest`` with a digest of the source of its file, and of the files
+        beside it that this imports, as they were when it was defined: an edit is another version. Where no source can
+        be read, as of a class in a notebook, the version alone counts, and is to be raised by hand.
+        """
         inner = [getattr(self, field.name) for field in fields(self)]
         of_inner = [each.versions() for each in inner if isinstance(each, Encoding)]
-        return {name: version for each in (*of_inner, {self.name: self.version}) for name, version in each.items()}
+        mine: dict[str, int | str] = {self.name: f"{self.version}+{self._source}" if self._source else self.version}
+        return {name: version for each in (*of_inner, mine) for name, version in each.items()}
 
     def error(self, structure: Structure, message: str) -> EncodingError:
         """An :class:`EncodingError` that names this encoding and the structure."""

@@ -315,6 +315,8 @@ def _asked(
                 raise PositionError(_no_site(self, site, place)) from error
             if reason := _why(self, site, prepared, error, silent(type(self), "prepare")):
                 raise PositionError(reason) from error
+            if shaped and given and (reason := _misshapen(self, site, given[0])):
+                raise PositionError(reason) from error
             raise
         except PositionError as error:
             refused = str(error).startswith("Terms(")  # by the terms: they were given positions, or parts of these
@@ -350,6 +352,14 @@ def _why(model: Any, site: str, prepared: Any, error: Exception, plain: bool) ->
             f"whole numbers from 0 to its length - 1: clamp what the encoding gives, or make the table longer"
         )
     return ""
+
+
+def _misshapen(model: Any, site: str, x: Any) -> str:
+    """What is wrong with the vectors that a site was given, if that is known."""
+    if not isinstance(x, Tensor) or (x.ndim == 3 and x.shape[2] == model.dims.width):
+        return ""
+    given = f"shape {tuple(x.shape)}"
+    return f"position model {model.name!r}: {site} takes vectors (b, n, {model.dims.width}), and was given {given}"
 
 
 def _unprepared(model: Any, site: str) -> str:

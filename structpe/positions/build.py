@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from structpe.encodings.base import Encoding, builder, check_hints, check_largest, split
+from structpe.encodings.base import ENCODINGS, Encoding, builder, check_hints, check_largest, split
 from structpe.errors import PositionError, reason_of
 from structpe.positions.base import MODELS, Dims, PositionModel, Sum
 from structpe.structure import Structure, check_structures
@@ -145,6 +145,9 @@ def build(config: Config, dims: Dims, *, fit: Sequence[Structure] | None = None)
     if isinstance(config, Mapping) and "in_layers" in config:
         return _sum([config], dims)
     name, given = split(config, "a position model", "a list of these", PositionError)
+    if name not in MODELS and name in ENCODINGS:
+        config = f"{{'name': MODEL, 'encoding': {name!r}}}"
+        raise PositionError(f"{name!r} is an encoding; give it to a position model that reads it: {config}")
     model, whose = MODELS[name], f"position model {name!r}"
     if given:
         check_hints(PositionError, whose, model.__init__, given, 2)

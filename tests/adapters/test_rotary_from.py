@@ -13,6 +13,7 @@ from transformers import (
     Gemma3TextConfig,
     GPTNeoXConfig,
     LlamaConfig,
+    LlamaForCausalLM,
     Qwen2Config,
     Qwen3VLTextConfig,
 )
@@ -94,6 +95,7 @@ def test_the_layout_is_that_of_the_code() -> None:
     assert rotary_from(config)["layout"] == "pairs"
     torch.testing.assert_close(through(rotary_from(config), x), theirs, rtol=0, atol=1e-6)
     assert rotary_from(Qwen2Config())["layout"] == "halves"
+    assert rotary_from(LlamaForCausalLM(LlamaConfig(**SIZES, num_hidden_layers=1)))["layout"] == "halves"
 
 
 def test_layers_of_two_types() -> None:

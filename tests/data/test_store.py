@@ -691,8 +691,11 @@ def test_a_store_of_another_version_of_the_library_is_refused(written: Path) -> 
 def test_a_store_of_another_version_of_an_encoding_is_refused(written: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Laplacian, "version", Laplacian.version + 1)
     expected = rf"by version {Laplacian.version - 1} of the encoding 'laplacian', and this library has version "
-    with pytest.raises(StoreError, match=expected + rf"{Laplacian.version}, which gives other numbers; encode again"):
+    remedy = rf"which gives other numbers; remove {written} and encode again, or choose another folder \(--out\)"
+    with pytest.raises(StoreError, match=expected + rf"{Laplacian.version}, {remedy}"):
         load(written)
+    with pytest.raises(StoreError, match=remedy):
+        write(written, SENTENCES, [Order(), Depth(), Laplacian(k=4)])
 
 
 def test_an_encoding_of_another_one_has_the_versions_of_both(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

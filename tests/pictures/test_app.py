@@ -267,6 +267,7 @@ def shown(page: Any) -> str:
     return str(page.locator("#message").text_content() or page.locator("#view h2").first.text_content())
 
 
+@pytest.mark.slow
 def test_the_first_view_in_a_browser(browser: Any, address: str) -> None:
     with opened(browser, address) as page:
         assert shown(page) == "sentence: 7 nodes, 6 edges"

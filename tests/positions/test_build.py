@@ -9,6 +9,7 @@ import re
 from typing import Any
 
 import pytest
+import torch
 
 import structpe.positions
 from structpe.encodings.distance import Distance
@@ -21,6 +22,7 @@ from structpe.positions import MODELS, Cells, Dims, PositionModel, Spec, Sum, bu
 from structpe.positions.batch import encode
 from structpe.positions.buckets import T5
 from structpe.positions.build import fitted
+from structpe.structure import path
 from tests.representatives import few
 
 DIMS = Dims(8, 2, 3)
@@ -258,3 +260,17 @@ def test_what_is_printed_has_sizes_options_and_shapes() -> None:
         "Positions(Order(): Tensor (2, 3), Distance(max_distance=None): Lookup (2, 3, 3) of 4 values, "
         "Window(max_distance=1): SparsePairs (14,) of 3 values)"
     )
+
+
+def test_an_encoding_is_told_from_a_model() -> None:
+    with pytest.raises(PositionError, match=r"'laplacian' is an encoding; give it to .*'encoding': 'laplacian'\}"):
+        build("laplacian", Dims(8, 2, 1))
+
+
+def test_vectors_of_another_width_are_told() -> None:
+    model = build("rwse", Dims(8, 2, 1))
+    positions = encode([path(["a", "b"])], model.encodings)
+    with pytest.raises(
+        PositionError, match=r"'rwse': inputs takes vectors \(b, n, 8\), and was given shape \(1, 2, 6\)"
+    ):
+        model.inputs(torch.zeros(1, 2, 6), model.prepare(positions))

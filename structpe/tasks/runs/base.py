@@ -6,6 +6,7 @@ The folder of every run:
 config.yaml            the configuration, every key
 ...                    what the run learned from the training data before training; see its kind
 SHA256SUMS             checksums of these
+code.json              digests of the code outside structpe that the configuration names, if it names any
 structpe.json          the manifest: the files that the run writes, and may replace or remove
 model.safetensors      weights of the best model so far
 checkpoints/step-N/    state to resume training from: ``tensors.safetensors`` and ``state.json``, no pickle
@@ -19,6 +20,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -34,11 +36,11 @@ from torch import nn
 from structpe.data.bpe_dropout import ResampledExamples
 from structpe.data.digests import Content
 from structpe.data.prepare import TRAIN_AFRESH
-from structpe.errors import ConfigError, MissingExtra, StoreError, undamaged
+from structpe.errors import ConfigError, MissingExtra, StoreError, listed, undamaged
 from structpe.plain.options import Inert, recorded, refuse_inert
-from structpe.registry import Registered, Registry
+from structpe.registry import Registered, Registry, code_in
 from structpe.structure import Ids
-from structpe.system.files import SUMS, atomic_write, left_in, seal, sums_of, wrong
+from structpe.system.files import SUMS, atomic_text, atomic_write, left_in, seal, sealed, sums_of, unsealed, wrong
 from structpe.system.printing import say
 from structpe.tasks import config as configurations
 from structpe.tasks.config import Reads
@@ -56,6 +58,9 @@ __all__ = ["RUNS", "Run", "TrainingSetup", "check_order", "load", "load_run", "r
 RUNS: Registry[type[Run[Any, Any, Any, Any]]] = Registry("structpe.tasks.runs", "kind of run", ConfigError, own=False)
 """Every kind of run by its name."""
 
+
+CODE = "code.json"
+"""The file with digests of code of the user."""
 
 PARSER = "parser"
 """The task that spaCy trains, whose folder is not that of a run."""
@@ -286,7 +291,7 @@ class Run(Registered, ABC, Generic[C, D, L, R]):
         """Check that the run in the folder has this configuration.
 
         Raises:
-            ConfigError: it has another; the keys that differ are named.
+            ConfigError: it has another, and the keys that differ are named; or code of the user has changed since.
             StoreError: its configuration is missing, or a file is damaged.
         """
         folders.check_sums(self.folder, self._constant_files())
@@ -301,6 +306,28 @@ class Run(Registered, ABC, Generic[C, D, L, R]):
                 f"back to go on with that run, choose another folder (out), or train afresh (fresh), which removes "
                 f"that run"
             )
+        if edited := self._edited():
+            raise ConfigError(
+                f"{self.folder} holds a run of other code of {listed(edited)}; bring that code back to go on with that "
+                f"run, choose another folder (out), or train afresh (fresh), which removes that run"
+            )
+
+    def _code(self) -> dict[str, str]:
+        """Digests of the code outside structpe that the configuration names, and of the reader; of a run that began."""
+        return code_in([configurations.to_dict(self.kept), self.reads().reader])
+
+    def _edited(self) -> list[str]:
+        """The code outside structpe that has changed since the run began, in words; what is not imported is unknown.
+
+        Raises:
+            StoreError: the file with its digests is damaged.
+        """
+        file, now = self.folder / CODE, self._code()
+        if not file.exists():
+            return []
+        with undamaged(file, TRAIN_AFRESH):
+            then = unsealed(file.read_text(encoding="utf-8"))
+        return [name for name in now if now[name] != then.get(name, now[name])]
 
     def finished(self) -> bool:
         """Whether the run is finished; if so, remove files that a process left when it was killed at the very end.
@@ -316,11 +343,17 @@ class Run(Registered, ABC, Generic[C, D, L, R]):
         return True
 
     def filled(self, make: Callable[[], M]) -> M:
-        """Make a model and load the best weights so far.
+        """Make a model and load the best weights so far. Code of the user that has changed since gives a warning.
 
         Raises:
             StoreError: as in :meth:`best`; or the weights do not fit, which is checked before the model is made.
         """
+        if edited := self._edited():
+            warnings.warn(
+                f"{self.folder}: the code of {listed(edited)} has changed since this model was trained, so its numbers "
+                f"may differ; bring that code back, or train afresh",
+                stacklevel=2,
+            )
         check_fit(make, self.folder / WEIGHTS, TRAIN_AFRESH)
         model = make()
         self.best(model)
@@ -366,7 +399,16 @@ class Run(Registered, ABC, Generic[C, D, L, R]):
     @classmethod
     def writes(cls) -> tuple[str, ...]:
         """The manifest: names and patterns of all files that a run writes into its folder."""
-        return ("result.json", *cls._constant_files(), SUMS, WEIGHTS, "metrics.csv", folders.CHECKPOINTS, *folders.LOGS)
+        return (
+            "result.json",
+            *cls._constant_files(),
+            SUMS,
+            CODE,
+            WEIGHTS,
+            "metrics.csv",
+            folders.CHECKPOINTS,
+            *folders.LOGS,
+        )
 
     def owned(self) -> tuple[str, ...]:
         """The files of runs in the folder; without a manifest, those of a run of an older structpe with checksums."""
@@ -379,6 +421,8 @@ class Run(Registered, ABC, Generic[C, D, L, R]):
         folders.clear(self.folder, self.owned())
         self.write(found)
         atomic_write(self.folder / "config.yaml", lambda hidden: configurations.save(self.kept, hidden))
+        if code := self._code():
+            atomic_text(self.folder / CODE, sealed(code))
         seal(self.folder, self._constant_files())
 
     def _train(self, setup: TrainingSetup[R], fresh: bool) -> int:
