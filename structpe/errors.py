@@ -178,12 +178,13 @@ def foreign(place: Path) -> FileExistsError:
     return FileExistsError(errno.EEXIST, reason, str(place))
 
 
-def explained(error: BaseException, debug: str) -> str:
+def explained(error: BaseException, debug: str, own: str = "") -> str:
     """The message for an error, as one line.
 
     Args:
         error: any error; one that structpe has not raised means a full disk or memory, or a bug in structpe.
         debug: how to see the traceback of a bug.
+        own: the line of the user's own code that the error came through, if it did.
     """
     if isinstance(error, StructPEError):
         return str(error)
@@ -198,4 +199,6 @@ def explained(error: BaseException, debug: str) -> str:
         letter = error.object[error.start]
         return f"the output is in {error.encoding}, which has no {letter!a}; set PYTHONIOENCODING=utf-8"
     kind, message = type(error).__name__, bounded(" ".join(str(error).split()))
+    if own:
+        return f"{own}: {kind}: {message}; this is in your code, correct it; {debug}"
     return f"{kind}: {message}. This is a bug in structpe, please report it; {debug}"

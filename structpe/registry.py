@@ -16,6 +16,7 @@ import os
 import pkgutil
 import re
 import sys
+import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import metadata
@@ -25,7 +26,17 @@ from typing import Any, ClassVar, Generic, TypeVar
 from structpe.code import source_of_entry
 from structpe.errors import ConfigError, StructPEError, reason_of
 
-__all__ = ["IMPORTS", "Registered", "Registry", "check_imported", "code_in", "import_code", "unknown"]
+__all__ = [
+    "IMPORTS",
+    "OWN",
+    "Registered",
+    "Registry",
+    "check_imported",
+    "code_in",
+    "import_code",
+    "own_code",
+    "unknown",
+]
 
 T = TypeVar("T")
 
@@ -35,8 +46,14 @@ IMPORTS = "STRUCTPE_IMPORTS"
 _CODE: dict[str, dict[str, str]] = {}
 """Digests of code that is not part of structpe, by the name of a member of a registry, and by what it is."""
 
+OWN = "one of your own is imported by --import FILE (imports: in a configuration)"
+"""What an error for an unknown name adds where users may add members."""
+
 _FEW = 50
 """How many names an error lists."""
+
+_FRAME = re.compile(r'^ *File "(.+)", line (\d+)', re.MULTILINE)
+"""A line of a traceback."""
 
 _NAMED = re.compile(r'^class (\w+)\([^)]*\bname="([^"]+)"', re.MULTILINE)
 """A class that enters a registry: its own name, and the one in the registry."""
@@ -51,13 +68,15 @@ class Registry(Mapping[str, T], Generic[T]):
         package: dotted name of the package of the classes.
         what: the word for a member in errors.
         error: the class of the error for an unknown name.
+        own: whether users add members of their own, for the error.
 
     Attributes:
         changes: number of additions and removals, by which caches of look-ups can be invalidated.
     """
 
-    def __init__(self, package: str, what: str, error: type[StructPEError]) -> None:
+    def __init__(self, package: str, what: str, error: type[StructPEError], own: bool = True) -> None:
         self.package, self.what, self.error, self.changes = package, what, error, 0
+        self._takes_own = own
         self._classes: dict[str, T] = {}
         self._own = self._complete = False
         self._hints: dict[str, str] | None = None
@@ -92,8 +111,12 @@ class Registry(Mapping[str, T], Generic[T]):
 
     def __getitem__(self, name: str) -> T:
         if name not in self._classes and name not in self:
-            raise self.error(unknown(self.what, name, sorted(self._classes)))
+            raise self.error(self.unknown(name))
         return self._classes[name]
+
+    def unknown(self, name: str) -> str:
+        """The message for a name that no member has."""
+        return unknown(self.what, name, sorted(self), own=self._takes_own)
 
     def of_class(self, name: str) -> T | None:
         """The member whose class has this name, such as ``T5``; None if there is none."""
@@ -220,13 +243,48 @@ def import_code(given: str) -> None:
     except StructPEError as error:
         raise error.at(given) from None
     except Exception as error:  # it runs any code
+        run = [(frame.f_code, line) for frame, line in traceback.walk_tb(error.__traceback__)]
+        lines = [f"{code.co_filename}, line {line}: " for code, line in run if code.co_name == "<module>"]
         raise ConfigError(
-            f"{given} cannot be imported ({type(error).__name__}: {reason_of(error)}); correct it"
+            f"{''.join(lines[-1:])}{given} cannot be imported ({type(error).__name__}: {reason_of(error)}); correct it"
         ) from error
     if given != name and Path(getattr(module, "__file__", None) or "").resolve() != file:
         raise ConfigError(f"{given} has the name of another module, {name!r}; give the file another name")
     if given not in _given():
         os.environ[IMPORTS] = os.pathsep.join([*_given(), given])
+
+
+def own_code(error: BaseException) -> str:
+    """The innermost line of code of :func:`import_code` that an error came through: ``own.py, line 3``; empty if none.
+
+    The function follows, and the name of what it is a method of: ``, in one of 'own-parity'``. Of an error in another
+    process only the text of its traceback is known, which is searched then.
+    """
+    for frame, line in reversed(list(traceback.walk_tb(error.__traceback__))):
+        if _is_own(frame.f_code.co_filename):
+            name = getattr(type(frame.f_locals.get("self")), "name", None)
+            whose = f" of {name!r}" if isinstance(name, str) else ""
+            return f"{frame.f_code.co_filename}, line {line}, in {frame.f_code.co_name}{whose}"
+    told = _FRAME.findall(str(error.__cause__))
+    return next((f"{file}, line {line}" for file, line in reversed(told) if _is_own(file)), "")
+
+
+def _is_own(file: str) -> bool:
+    """Whether a file is what :func:`import_code` has imported, or lies beside it in the folder or package."""
+    for given in _given():
+        name = Path(given).stem if given.endswith(".py") else given.partition(".")[0]
+        module = sys.modules.get(name)
+        top = Path(getattr(module, "__file__", None) or "/").resolve()
+        path = Path(file).resolve()
+        if name != "structpe" and (
+            path.parent == top.parent if given.endswith(".py") else top == path or _within(top, path)
+        ):
+            return True
+    return False
+
+
+def _within(top: Path, path: Path) -> bool:
+    return top.name == "__init__.py" and path.is_relative_to(top.parent)
 
 
 def _given() -> list[str]:
@@ -304,7 +362,7 @@ def _whose(entry: metadata.EntryPoint) -> str:
     return named if entry.dist is None else f"{entry.dist.name} {entry.dist.version}: {named}"
 
 
-def unknown(what: str, given: str, known: list[str], also: Sequence[str] = ()) -> str:
+def unknown(what: str, given: str, known: list[str], also: Sequence[str] = (), own: bool = False) -> str:
     """The message for an unknown name, with the nearest known name, and all known names if there are few.
 
     Args:
@@ -312,14 +370,15 @@ def unknown(what: str, given: str, known: list[str], also: Sequence[str] = ()) -
         given: the name.
         known: names that it may have.
         also: dotted names elsewhere, which are not listed, but one of them may be meant; best one with the same end.
+        own: whether a user may add one, which is then said.
     """
     same = [each for each in also if each.rpartition(".")[2] == given.rpartition(".")[2]]
     near = same or difflib.get_close_matches(given, [*known, *also], n=1)
     hint = f" Did you mean {near[0]!r}?" if near else ""
-    if len(known) <= _FEW:
-        return f"there is no {what} named {given!r}.{hint} Known: {', '.join(known)}"
-    nearest = difflib.get_close_matches(given, known, n=8, cutoff=0.0)
-    return f"there is no {what} named {given!r}.{hint} Nearest of {len(known)}: {', '.join(nearest)}"
+    few = len(known) <= _FEW
+    listed = known if few else difflib.get_close_matches(given, known, n=8, cutoff=0.0)
+    these = "Known" if few else f"Nearest of {len(known)}"
+    return f"there is no {what} named {given!r}.{hint} {these}: {', '.join(listed)}{f'; {OWN}' if own else ''}"
 
 
 def _module(entry: object) -> str:

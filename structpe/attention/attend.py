@@ -279,7 +279,7 @@ def padded_width(d: int) -> int:
     return max(16, 1 << (d - 1).bit_length())
 
 
-KERNELS: Registry[Kernel] = Registry("structpe.attention", "attention kernel", StructPEError)
+KERNELS: Registry[Kernel] = Registry("structpe.attention", "attention kernel", StructPEError, own=False)
 """All kernels, by name."""
 
 

@@ -44,7 +44,7 @@ __all__ = [
 ]
 
 
-BY_RUN = "by default that of the training data, with its options"
+BY_RUN = "by default that of the training data, with its options, which --reader drops"
 """The default format of files for a trained model."""
 WITH_RUN = f"by default from its suffix; with --checkpoint {BY_RUN}"
 

@@ -186,7 +186,7 @@ def refuse_idle(given: Namespace, why: str, *options: str) -> None:
         raise UsageError(f"{idle[0]} has no effect {why}; leave it out")
 
 
-COMMANDS: Registry[type[Command]] = Registry("structpe.cli", "command", UsageError)
+COMMANDS: Registry[type[Command]] = Registry("structpe.cli", "command", UsageError, own=False)
 """Every command by its name."""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from structpe.cli._inputs import Beginning, InputFile, add_encodings, add_reading, encodings_of
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 
 __all__ = ["EncodeCommand"]
 
+
+LONGEST_OPTION = 40
+"""How long the text of an option may be that is told."""
 
 SHORT = 5.0
 """Shorter work, in seconds, is not announced."""
@@ -79,8 +83,16 @@ class EncodeCommand(Command, name="encode"):
                     structures = again
             total = 0 if given.out.exists() else _forecast(beginning, encodings, given.jobs)
             store = write(given.out, structures, encodings, lambda done: report(done, total), _say, executor)
-        names = ", ".join(each.name for each in store.encodings)
+        names = ", ".join(map(_named, store.encodings))
         print(printable(f"{given.out}: {len(store)} structures, encoded by {names}"))
+
+
+def _named(encoding: Encoding) -> str:
+    """The name of an encoding with its options that are not the default, without long ones, such as vocabularies."""
+    usual = {field.name: field.default for field in fields(encoding)}
+    given = {key: value for key, value in encoding.options().items() if value != usual[key]}
+    told = ", ".join(f"{key}={value!r}" for key, value in given.items() if len(repr(value)) <= LONGEST_OPTION)
+    return f"{encoding.name} ({told})" if told else encoding.name
 
 
 def _forecast(beginning: Beginning, encodings: Sequence[Encoding], jobs: int) -> int:

@@ -27,7 +27,7 @@ from typing import NoReturn
 from structpe import __version__
 from structpe.cli.base import COMMANDS, Command, UsageError
 from structpe.errors import ConfigError, PositionError, explained
-from structpe.registry import import_code, unknown
+from structpe.registry import import_code, own_code, unknown
 from structpe.system.printing import escaping, show_error
 from structpe.system.processes import ended_by, ending, sleeping
 
@@ -201,7 +201,7 @@ def _completion(shell: str) -> str:
 def _explained(error: Exception) -> tuple[str, int]:
     """The message for an error, and the exit code."""
     wrong = isinstance(error, (UsageError, ConfigError, PositionError))
-    return explained(error, "add --debug to see the traceback"), 2 if wrong else 1
+    return explained(error, "add --debug to see the traceback", own_code(error)), 2 if wrong else 1
 
 
 def _say(message: str, code: int) -> int:

@@ -29,7 +29,7 @@ from structpe.code import source_of_class
 from structpe.encodings.columns import Column, Encoded
 from structpe.errors import EncodingError, PositionError, StructPEError
 from structpe.plain.options import OPTION, Builder, Checked, hints_of, options_of
-from structpe.registry import Registry, unknown
+from structpe.registry import Registry
 from structpe.structure import Ids, Structure
 
 __all__ = [
@@ -83,11 +83,7 @@ def check_hashable(encoding: Encoding) -> None:
     Raises:
         EncodingError: its class has no arity; an option is not a field; or an option has no hash, such as a list.
     """
-    if getattr(type(encoding), "arity", None) not in (1, 2):
-        raise EncodingError(
-            f"encoding {encoding.name!r} does not say whether it is of units or of pairs; add to the class arity = 1, "
-            f"or arity = 2"
-        )
+    _check_arity(type(encoding), encoding.name)
     if "__dataclass_fields__" not in vars(type(encoding)):
         check_fields(encoding)
     try:
@@ -100,6 +96,14 @@ def check_hashable(encoding: Encoding) -> None:
             f"keys; give a tuple in place of a list, of pairs in place of a dict, and give the option such a type in "
             f"the class: {wrong}: tuple[int, ...]"
         ) from None
+
+
+def _check_arity(kind: type[Encoding], name: str) -> None:
+    if getattr(kind, "arity", None) not in (1, 2):
+        raise EncodingError(
+            f"encoding {name!r} does not say whether it is of units or of pairs; add to the class arity = 1, "
+            f"or arity = 2"
+        )
 
 
 def check_fields(encoding: Encoding) -> None:
@@ -283,6 +287,7 @@ class Encoding(metaclass=Checked):
         super().__init_subclass__(**options)
         cls._source = source_of_class(cls)
         if name:
+            _check_arity(cls, name)
             ENCODINGS.add(name, cls)
         if name or "name" not in dir(cls):
             cls.name = name or cls.__name__
@@ -489,7 +494,7 @@ def as_encoding(
         return given
     name, given_options = split(given, f"{what}, an encoding,", "an Encoding", error)
     if name not in ENCODINGS:
-        raise error(f"{what}: {unknown('encoding', name, sorted(ENCODINGS))}")
+        raise error(f"{what}: {ENCODINGS.unknown(name)}")
     chosen = ENCODINGS[name]
     if not issubclass(chosen, kind):
         raise error(f"{what} takes an encoding of the class {kind.__name__}; {name!r} is not one")

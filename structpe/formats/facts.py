@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -44,11 +45,12 @@ Row: TypeAlias = Mapping[str, Any]
 
 
 class Line(NamedTuple):
-    """A row of a table: the number of its line, its cells by name, and its columns."""
+    """A row of a table: the number of its line, its cells by name, its columns, and how many cells it has."""
 
     number: int
     cells: Row
     columns: Columns
+    width: int | None = None
 
     def cell(self, role: str) -> Any:
         """A cell by its role; None if it is empty, or there is none."""
@@ -75,7 +77,10 @@ def facts(
 
     A row has one fact, in three columns, or several, in one column. Rows that follow each other with the same id are
     one graph, with all their facts and texts; where there is one fact in a row and no column of ids, so are those with
-    the same text. A fact that a graph has twice is one edge. Other columns are metadata.
+    the same text. A row without the id or text that says its graph makes the graph of the rows before it a bad item. A
+    fact that a graph has twice is one edge. Other columns are metadata.
+
+    Names of columns that are given may differ from those of the table in capitals, where only one such column is there.
 
     Args:
         path: a file; ``.jsonl`` and ``.ndjson`` are lines of JSON, others are tables.
@@ -102,8 +107,8 @@ def facts(
     )
     seen: dict[str, int] = {}
     number = 0
-    for _, together in groupby(found, _key):
-        group: list[Any] = list(together)
+    for _, together in groupby(_with_keys(found), itemgetter(0)):
+        group: list[Any] = [line for _, line in together]
         first = group[0]
         if isinstance(first, ReadError):  # the only one of its group
             yield first
@@ -111,7 +116,7 @@ def facts(
         number += 1
         given = first.cell("id")
         own = number if given is None else given
-        if wrong := _wrong_place(first, seen):
+        if wrong := _read_before(first, seen) or next(filter(None, map(_unknown_graph, group)), None):
             yield wrong
         else:
             yield attempt(partial(_item, group, str(own), path.name, between), str(given or ""), first.number)
@@ -130,8 +135,17 @@ def _key(line: Line | ReadError) -> tuple[Any, ...]:
     return ("row", line.number) if text is None or line.columns.id is not None else ("text", repr(text))
 
 
-def _wrong_place(line: Line, seen: dict[str, int]) -> ReadError | None:
-    """The error of a row with one fact whose graph is not known, or was read before."""
+def _with_keys(found: Iterable[Line | ReadError]) -> Iterator[tuple[tuple[Any, ...], Line | ReadError]]:
+    """The rows, each with what is equal for those of one graph; a row of an unknown graph may be of the one before."""
+    before: tuple[Any, ...] = ("",)
+    for line in found:
+        if isinstance(line, ReadError) or before[0] not in ("id", "text") or _unknown_graph(line) is None:
+            before = _key(line)
+        yield before, line
+
+
+def _unknown_graph(line: Line) -> ReadError | None:
+    """The error of a row with one fact, of which nothing says the graph."""
     id, columns = line.cell("id"), line.columns
     if columns.facts is not None:
         return None
@@ -141,6 +155,14 @@ def _wrong_place(line: Line, seen: dict[str, int]) -> ReadError | None:
     if id is None and columns.text is not None and line.cell("text") is None:
         wrong = f"the cell of column {shown(columns.text)} is empty, and no column of ids says whose fact this is"
         return ReadError(f"{wrong}; fill it, or add a column 'id'").at(f"line {line.number}")
+    return None
+
+
+def _read_before(line: Line, seen: dict[str, int]) -> ReadError | None:
+    """The error of a row with one fact whose graph was read before."""
+    id, columns = line.cell("id"), line.columns
+    if columns.facts is not None:
+        return None
     if id is not None and (before := seen.setdefault(str(id), line.number)) != line.number:
         wrong = f"{shown(str(id))} was read before, from line {before} on; rows of one graph must follow each other"
         return ReadError(f"{wrong}, so sort them by {shown(str(columns.id))}").at(f"line {line.number}")
@@ -148,6 +170,12 @@ def _wrong_place(line: Line, seen: dict[str, int]) -> ReadError | None:
 
 
 def _item(group: Sequence[Line], id: str, file: str, between: str) -> Item:
+    for line in group:
+        lacking = [role for role in ONE if line.cell(role) is None]
+        short = line.width is not None and line.width < len(line.cells)
+        if short and line.columns.facts is None and 0 < len(lacking) < len(ONE):
+            wrong = f"the row of line {line.number} has {line.width} of {len(line.cells)} cells"
+            raise ReadError(f"{wrong}, and no {' and no '.join(lacking)}; fill it, or check the separator")
     return item_of_facts([(line.cells, line.columns) for line in group], id, f"{file}:{id}", between)
 
 
@@ -185,9 +213,14 @@ def columns_of(names: Sequence[str], asked: Mapping[str, str | None], header: bo
     Raises:
         ReadError: there is no such column, or none of a role that is needed, or two ways to give facts.
     """
-    given = {role: name for role, name in asked.items() if name is not None and (role != "text" or name in names)}
-    if lacking := [name for name in given.values() if name not in names]:
-        raise ReadError(f"there is no column {shown(lacking[0])}; there are {listed(map(shown, names))}")
+    given = {role: _spelt(name, names) for role, name in asked.items() if name is not None}
+    if given.get("text") not in names:
+        given.pop("text", None)
+    if lacking := next(((role, name) for role, name in given.items() if name not in names), None):
+        role, name = lacking
+        wrong = f"there is no column {shown(name)}; there are {listed(map(shown, names))}"
+        where = f"Its name is the option {role}, given or kept by a trained run"
+        raise ReadError(f"{wrong}. {where}; --reader NAME drops those of the run")
     plain = {_plain(name): name for name in reversed(names) if name not in given.values()}
     found = {role: next((plain[each] for each in usual if each in plain), None) for role, usual in USUAL.items()}
     if "facts" in given:
@@ -201,6 +234,12 @@ def columns_of(names: Sequence[str], asked: Mapping[str, str | None], header: bo
         each = f"{shown(columns.facts)} and {shown(str(columns.subject))}"
         raise ReadError(f"there are facts in the columns {each}; say which: facts={columns.facts} or subject=...")
     return columns if columns.facts is None else columns._replace(**dict.fromkeys(ONE))
+
+
+def _spelt(name: str, names: Sequence[str]) -> str:
+    """The name among those of a table that a given one means: itself, or the only one that differs in capitals."""
+    alike = [each for each in names if each.lower() == name.lower()]
+    return alike[0] if name not in names and len(alike) == 1 else name
 
 
 def _no_column(names: Sequence[str], lacking: Sequence[str], header: bool) -> ReadError:
@@ -240,7 +279,7 @@ def _of_table(
                 raise longer  # a graph may lack a fact
             yield longer
         elif any(cells):
-            yield Line(number, dict(zip(names, [*cells, *[""] * len(names)], strict=False)), columns)
+            yield Line(number, dict(zip(names, [*cells, *[""] * len(names)], strict=False)), columns, len(row))
 
 
 CHECK = "check the quotes, or give quotes=False where they are characters as any others"
@@ -292,6 +331,8 @@ def facts_of(value: Any, between: str = BETWEEN) -> list[list[str]]:
         return []
     if not isinstance(value, (list, tuple)):
         raise ReadError(f"the facts are {repr(value)[:80]}; give a list of triples (subject, relation, object)")
+    if len(value) == 3 and all(isinstance(each, str) and PARTS not in each for each in value):
+        raise ReadError(f"facts is one triple, {repr(value)[:80]}; give a list of triples, such as [{tuple(value)!r}]")
     return [[_part(part) for part in _parts(each)] for each in value]
 
 

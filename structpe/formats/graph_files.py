@@ -35,7 +35,7 @@ def node_link(
     """Graphs in the node-link JSON of networkx and D3: one, a list of them, or one in each line.
 
     ``text`` or ``texts``, and ``id`` or ``name``, are attributes of a graph, in its ``graph`` or beside its ``nodes``.
-    Others are metadata.
+    ``root`` is the id of the root node. Others are metadata.
 
     Args:
         path: the file, of at most 64 MiB unless it is ``.jsonl`` or ``.ndjson``, which have a graph in each line.
@@ -106,7 +106,11 @@ def node_link_item(
     bare = {key: data[key] for key in own if key in data and key != "graph"}
 
     def named(name: str) -> Structure:
-        return from_node_link({**bare, "graph": {"name": name}}, features, label, relation)
+        root = attributes.get("root")
+        nodes = data["nodes"] if isinstance(data["nodes"], (list, tuple)) else ()
+        known = [each.get("id") for each in nodes if isinstance(each, Mapping)]
+        graph = {"name": name, "root": _root(root, known)}
+        return from_node_link({**bare, "graph": graph}, features, label, relation)
 
     return _item(named, attributes, number, file, text)
 
@@ -121,7 +125,7 @@ def graphml(
 ) -> Iterator[Yielded]:
     """GraphML, as networkx and yEd write it, read by networkx: one graph, or several.
 
-    ``text``, and ``id`` or ``name``, are attributes of a graph. Others are metadata.
+    ``text``, ``id`` or ``name``, and ``root``, the id of the root node, are attributes of a graph. Others are metadata.
 
     Args:
         path: the file.
@@ -155,12 +159,22 @@ def _of_graph(
     graph: Any, number: int, file: str, label: str, relation: str, features: Sequence[str] | None, text: str | None
 ) -> Item:
     def named(name: str) -> Structure:
-        graph.graph = {"name": name}
+        graph.graph = {"name": name, "root": _root(attributes.get("root"), list(graph))}
         return from_networkx(graph, label, relation, features)
 
     own = ("node_default", "edge_default")
     attributes = {key: value for key, value in graph.graph.items() if key not in own and value is not None}
     return _item(named, attributes, number, file, text)
+
+
+def _root(given: Any, nodes: Sequence[Any]) -> Any:
+    """The id of the root: of a node that is equal, or has the same text, as GraphML may give a number for it."""
+    same = [node for node in nodes if node == given] or [node for node in nodes if str(node) == str(given)]
+    if given is not None and not same:
+        raise ReadError(f"the root of the graph is {repr(given)[:80]}, but no node has this id; give the id of a node")
+    if given is None:
+        return None
+    return tuple(same[0]) if isinstance(same[0], list) else same[0]
 
 
 def _item(
@@ -173,7 +187,7 @@ def _item(
     named = text or next((name for name in USUAL["text"] if name in attributes), None)
     own = next((name for name in IDS if attributes.get(name)), None)
     id = str(number if own is None else attributes[own])
-    other = {name: value for name, value in attributes.items() if name not in (named, own)}
+    other = {name: value for name, value in attributes.items() if name not in (named, own, "root")}
     try:
         structure = make(f"{file}:{id}" if file else "")
     except ConversionError as error:

@@ -274,6 +274,12 @@ def from_triples(facts: Sequence[Any], name: str = "", header: bool | None = Non
         ConversionError: something in the list is not three texts, or the first looks like a header.
         StructureError: there is no fact, or a text is empty.
     """
+    if len(facts) == 3 and all(isinstance(part, str) for part in facts):
+        one = f"[{tuple(facts)!r}]"
+        raise ConversionError(
+            f"a list is taken as triples (subject, relation, object) of texts, but this is one triple; give "
+            f'{one[:200]}, or as an item {{"facts": {one[:200]}}}'
+        )
     for place, fact in enumerate(facts):
         if not isinstance(fact, (list, tuple)) or len(fact) != 3 or not all(isinstance(part, str) for part in fact):
             given = f"{type(fact).__module__}.{type(fact).__qualname__}".removeprefix("builtins.")

@@ -34,7 +34,7 @@ class Level:
     count: Callable[[Sequence[Structure], Any], int]
 
 
-LEVELS: Registry[Level] = Registry("structpe.objectives", "level", ConfigError)
+LEVELS: Registry[Level] = Registry("structpe.objectives", "level", ConfigError, own=False)
 """Every level by its name."""
 
 for _level in (

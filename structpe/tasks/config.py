@@ -221,8 +221,8 @@ class Reads(NamedTuple):
         """A copy with the given changes.
 
         Args:
-            reader: name of a reader. With another reader than the run's, the run's options are dropped.
-            options: options of the reader.
+            reader: name of a reader. Its options are then its own defaults, not the run's, even if it is the run's.
+            options: options of the reader; without a name of a reader, the run's others stay.
             on_error: what to do with bad items.
 
         Raises:
@@ -230,5 +230,5 @@ class Reads(NamedTuple):
         """
         if reader is None and self.reader is None and not self.by_suffix:
             raise ConfigError(NO_READER)
-        kept = self.options if reader in (None, self.reader) else {}
+        kept = self.options if reader is None else {}
         return Reads(reader or self.reader, {**kept, **(options or {})}, on_error or self.on_error, self.by_suffix)

@@ -33,7 +33,8 @@ def test_what_is_stored_is_what_is_encoded(tmp_path: Path) -> None:
     ]
     shown = output("encode", FILE, "--reader", "amr", "--out", tmp_path / "store", *words)
     structures = [levi(structure) for structure in read(FILE, "amr").structures]
-    assert shown == f"{tmp_path / 'store'}: {len(structures)} structures, encoded by distance, random-walk\n"
+    by = "distance (max_distance=3), random-walk (steps=4)"
+    assert shown == f"{tmp_path / 'store'}: {len(structures)} structures, encoded by {by}\n"
     store = load(tmp_path / "store")
     assert store.encodings == (Distance(max_distance=3), RandomWalk(steps=4))
     for stored, structure in zip(store, structures, strict=True):

@@ -149,3 +149,65 @@ def test_a_module_that_is_imported_is_enough(folder: Path) -> None:
     with pytest.raises(ConfigError, match="imports"):
         load_config({"imports": "json", "data": {"train": "a.txt"}})
     assert load_config({"imports": ["json"], "data": {"train": "a.txt"}}).imports == ["json"]
+
+
+def refused(name: str, code: str, *words: str, status: int = 1) -> str:
+    """What a command says with code of one's own, in a fork, which leaves nothing in the registries of this process."""
+    Path(f"{name}.py").write_text(code.replace("own-", f"{name}-"), encoding="utf-8")
+    Path("a.txt").write_text("(a / b)\n", encoding="utf-8")
+    got = command("encode", "a.txt", *words, "--out", "stored", "--import", f"{name}.py")
+    assert (got.returncode, got.stdout) == (status, ""), got.stderr
+    return got.stderr.removeprefix("structpe: ").rstrip("\n")
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_an_error_in_code_of_ones_own_names_its_line(folder: Path, jobs: str) -> None:
+    broken = OWN.replace("structure.unit_count", "cuont")
+    line = 1 + broken[: broken.index("cuont")].count("\n")
+    assert refused("wrong", broken, "--reader", "amr", "--encoding", "wrong-parity", "--jobs", jobs) == (
+        f"{folder / 'wrong.py'}, line {line}, in one of 'wrong-parity': NameError: name 'cuont' is not defined; this "
+        f"is in your code, correct it; add --debug to see the traceback"
+    )
+
+
+def test_an_error_in_a_reader_of_ones_own_names_its_line(folder: Path) -> None:
+    broken = OWN.replace("path.read_text", "path.raed_text")
+    told = refused("unread", broken, "--reader", "unread-words", "--encoding", "order")
+    line = 1 + broken[: broken.index("raed")].count("\n")
+    assert told.startswith(f"{folder / 'unread.py'}, line {line}, in words: AttributeError: ")
+
+
+def test_an_encoding_without_arity_is_told_when_its_class_is_defined(folder: Path) -> None:
+    told = refused("lacking", OWN.replace("    arity = 1\n", ""), "--encoding", "lacking-parity")
+    assert told == (
+        f"{folder / 'lacking.py'}: encoding 'lacking-parity' does not say whether it is of units or of pairs; add to "
+        f"the class arity = 1, or arity = 2"
+    )
+
+
+def test_code_that_fails_when_it_is_imported_names_its_line(folder: Path) -> None:
+    told = refused("failing", "import structpe\n\nundefined\n", "--encoding", "order", status=2)
+    file = folder / "failing.py"
+    assert told == (
+        f"{file}, line 3: {file} cannot be imported (NameError: name 'undefined' is not defined); correct it"
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (["encode", "a.txt", "--reader", "amr", "--out", "stored", "--encoding", "distanc"], 2),
+        (["encode", "a.txt", "--reader", "arm", "--out", "stored", "--encoding", "distance"], 1),
+        (["cite", "own-shaw"], 2),
+    ],
+)
+def test_an_unknown_name_says_how_ones_own_is_imported(folder: Path, words: list[str], code: int) -> None:
+    (folder / "a.txt").write_text("(a / b)\n", encoding="utf-8")
+    told = complaint(*words, code=code)
+    assert told.endswith("; one of your own is imported by --import FILE (imports: in a configuration)")
+    assert told.count("of your own") == 1
+    assert "Did you mean" in told
+
+
+def test_a_command_is_not_imported() -> None:
+    assert "of your own" not in complaint("pasre", code=2)

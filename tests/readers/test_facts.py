@@ -106,15 +106,15 @@ def test_odd_tables_are_read(write):
     """A byte order mark, Windows' line ends, blank and short rows, empty cells at the end, capitals, blanks."""
     rows = [
         "Source ;  Property;Target;Target-Text;;",
-        "Osk;teacher;Ida;Ida taught Osk.;;",
+        "Osk;x;Ōrrin",
         ";;;;;",
         "",
-        "Osk;x;Ōrrin",
+        "Osk;teacher;Ida;Ida taught Osk.;;",
         "",
     ]
     text = "\ufeff" + "\r\n".join(rows)
     reading = read(write("a.csv", text), "facts", on_error="skip")
-    assert told(reading[0]) == ("1", [("Osk", "teacher", "Ida")], ["Ida taught Osk."])
+    assert told(reading[0]) == ("2", [("Osk", "teacher", "Ida")], ["Ida taught Osk."])
     assert reading.skipped[0].message.startswith("the cell of column 'Target-Text' is empty, and no column of ids says")
     raw = 'h\tr\tt\ttext\nOsk\tsaid\t"no\t"No", said Osk.\n'
     with pytest.raises(ReadError, match=r"not CSV: .*; check the quotes, or give quotes=False where they are char"):
@@ -165,6 +165,12 @@ HEADLESS = (
         ),
         ("id\ts\tp\to\ttext\n1\t\t\t\tx\n", {}, "item 1: '1': line 2: it has no fact; give subject, relation and obj"),
         ("facts\n[[a\n", {}, "item 1: line 2: '[[a' begins as a list and is none; write [['Osk', 'teacher', 'Ida']]"),
+        ("s\tp\to\ttext\tid\tx\na\tr\t\n", {}, "line 2: the cell of column 'id' is empty"),
+        (
+            "id\ts\tp\to\ttext\tx\n1\ta\tr\tb\tT.\ty\n1\tx\tlocated in\n",
+            {},
+            "item 1: '1': line 2: the row of line 3 has 3 of 6 cells, and no object; fill it, or check the separator",
+        ),
         ("facts\na | r\n", {}, "item 1: line 2: triple 1 is ('a', 'r'); give three texts"),
     ],
 )
@@ -183,6 +189,10 @@ def test_what_is_wrong_with_a_table_is_said(text, options, message, write):
         (
             '{"text": "x"}',
             "there is no key for the subject and the relation and the object; there are 'text'. Give 'sub",
+        ),
+        (
+            '{"facts": ["a", "r", "b"]}',
+            "item 1: line 1: facts is one triple, ['a', 'r', 'b']; give a list of triples, such as [('a', 'r', 'b')]",
         ),
         ('{"facts": 3}', "item 1: line 1: the facts are 3; give a list of triples (subject, relation, object)"),
         ('{"facts": [3]}', "item 1: line 1: a fact is 3; give subject, relation and object"),
@@ -204,6 +214,48 @@ def test_a_bad_row_among_those_of_a_graph_ends_the_reading(write):
     text = "id\ts\tp\to\n1\ta\tr\tb\n1\ta\tr\tb\tc\n1\ta\ts\tb\n"
     with pytest.raises(StructPEError, match="line 3: the row has 5 cells"):
         read(write("a.tsv", text), "facts", on_error="skip")
+
+
+@pytest.mark.parametrize("column", ["id", "text"])
+def test_an_item_with_a_row_of_an_unknown_graph_is_skipped_as_a_whole(write, column):
+    """What the row says may be a fact of it. Before the first item, there is none that it may be of."""
+    rows = [("", "z", "r", "b"), ("1", "a", "r", "b"), ("", "a", "s", "c"), ("", "a", "t", "d"), ("2", "e", "r", "f")]
+    text = "".join("\t".join(row) + "\n" for row in [(column, "s", "p", "o"), *rows])
+    reading = read(write("a.tsv", text), "facts", on_error="skip")
+    assert [told(item)[1] for item in reading] == [[("e", "r", "f")]]
+    assert len(reading.skipped) == 2
+    assert reading.skipped[1].place.endswith("item 2: line 4")
+    assert reading.skipped[1].message.startswith(f"the cell of column {column!r} is empty")
+
+
+def test_capitals_in_names_of_columns_do_not_matter_where_one_is_meant(write):
+    text = "Subject of fact\tp\to\tNr\tNR\nOsk\tr\tIda\t1\t2\n"
+    (item,) = read(write("a.tsv", text), "facts", subject="Subject of Fact", id="Nr")
+    assert told(item) == ("1", [("Osk", "r", "Ida")], [])
+    with pytest.raises(
+        ReadError, match=r"no column 'nr'; .* Its name is the option id, given or kept by a trained run"
+    ):
+        read(write("a.tsv", text), "facts", subject="Subject of fact", id="nr")
+
+
+@pytest.mark.parametrize("root", ["y", 7, None, "gone"])
+def test_the_attribute_root_of_a_graph_names_its_root(root, tmp_path, write):
+    graph = networkx.DiGraph([("x", "y"), ("y", 7 if root == 7 else "z")])
+    if root is not None:
+        graph.graph["root"] = root
+    networkx.write_graphml(graph, tmp_path / "a.graphml")
+    data = networkx.node_link_data(graph, edges="edges")
+    for file in (tmp_path / "a.graphml", write("a.json", json.dumps(data))):
+        if root == "gone":
+            with pytest.raises(
+                ReadError, match="the root of the graph is 'gone', but no node has this id; give the id"
+            ):
+                read(file)
+            continue
+        (item,) = read(file)
+        found = item.structure.root
+        assert (None if found is None else item.structure.nodes[found]) == (None if root is None else str(root))
+        assert "root" not in item.metadata
 
 
 def test_items_of_many_kinds() -> None:
@@ -235,6 +287,11 @@ def test_items_of_many_kinds() -> None:
         ([], "there is no item; give one or more"),
         ([structpe.path(["a"]), 3], "item 2: no converter takes a builtins.int"),
         ([{"facts": [("a", "r")], "id": "q"}], "item 1: 'q': triple 1 is ('a', 'r'); give three texts"),
+        (
+            [("a", "r", "b"), ("c", "r", "d")],
+            "item 1: a list is taken as triples (subject, relation, object) of texts, but this is one triple; give "
+            "[('a', 'r', 'b')], or as an item {\"facts\": [('a', 'r', 'b')]}",
+        ),
         ([{"text": "x"}], "item 1: there is no key for the subject and the relation and the object; there are 'text'"),
         ([{"structure": 3, "id": "q"}], "item 1: 'q': no converter takes a builtins.int"),
         ([{"structure": structpe.path(["a"]), "text": 3}], "item 1: the text is 3; give a text, or a list of texts"),

@@ -21,6 +21,7 @@ from typing import Any
 import torch
 
 from structpe.errors import ConfigError, PositionError, StructPEError, explained, listed
+from structpe.registry import own_code
 from structpe.system.printing import escaping, on_terminal, say
 from structpe.system.processes import busy, ending, requested, waiting
 from structpe.system.progress import ProgressBars, duration
@@ -208,7 +209,7 @@ def _logged(folder: Path, tell: Connection) -> Iterator[None]:
     except InUse as error:
         tell.send(("busy", str(error)))
     except Exception as error:
-        text = explained(error, f"{folder / LOG} says where it arose")
+        text = explained(error, f"{folder / LOG} has the traceback", own_code(error))
         tell.send(("failed", text))
         if isinstance(error, StructPEError):
             say(text)

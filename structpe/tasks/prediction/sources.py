@@ -43,7 +43,9 @@ __all__ = [
 ]
 
 
-SOURCES: Registry[type[ExampleSource]] = Registry("structpe.tasks.prediction.sources", "level of examples", ConfigError)
+SOURCES: Registry[type[ExampleSource]] = Registry(
+    "structpe.tasks.prediction.sources", "level of examples", ConfigError, own=False
+)
 """All sources of examples by the name of their level."""
 
 

@@ -55,7 +55,7 @@ from structpe.tasks.training.task import Task
 
 __all__ = ["RUNS", "Run", "TrainingSetup", "check_order", "load", "load_run", "run_of", "train"]
 
-RUNS: Registry[type[Run[Any, Any, Any, Any]]] = Registry("structpe.tasks.runs", "kind of run", ConfigError)
+RUNS: Registry[type[Run[Any, Any, Any, Any]]] = Registry("structpe.tasks.runs", "kind of run", ConfigError, own=False)
 """Every kind of run by its name."""
 
 

@@ -58,10 +58,7 @@ def test_without_one_of_its_own_it_must_be_given(tmp_path: Path) -> None:
 def test_options_belong_to_the_reader(tmp_path: Path) -> None:
     own = run(tmp_path, train="a.conllu", options={"graph": "enhanced"}, on_error="skip")
     assert own.reads().but() == ("conllu", {"graph": "enhanced"}, "skip", False)
-    assert own.reads().but("conllu", {"strict": False}) == (
-        "conllu",
-        {"graph": "enhanced", "strict": False},
-        "skip",
-        False,
-    )
+    assert own.reads().but("conllu") == ("conllu", {}, "skip", False)
+    assert own.reads().but("conllu", {"strict": False}) == ("conllu", {"strict": False}, "skip", False)
+    assert own.reads().but(options={"strict": False}).options == {"graph": "enhanced", "strict": False}
     assert own.reads().but("webnlg", {"lang": "en"}, "raise") == ("webnlg", {"lang": "en"}, "raise", False)
