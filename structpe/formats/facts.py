@@ -50,7 +50,7 @@ class Line(NamedTuple):
     number: int
     cells: Row
     columns: Columns
-    count: int | None = None
+    width: int | None = None
 
     def cell(self, role: str) -> Any:
         """A cell by its role; None if it is empty, or there is none."""
@@ -172,9 +172,9 @@ def _read_before(line: Line, seen: dict[str, int]) -> ReadError | None:
 def _item(group: Sequence[Line], id: str, file: str, between: str) -> Item:
     for line in group:
         lacking = [role for role in ONE if line.cell(role) is None]
-        short = line.count is not None and line.count < len(line.cells)
+        short = line.width is not None and line.width < len(line.cells)
         if short and line.columns.facts is None and 0 < len(lacking) < len(ONE):
-            wrong = f"the row of line {line.number} has {line.count} of {len(line.cells)} cells"
+            wrong = f"the row of line {line.number} has {line.width} of {len(line.cells)} cells"
             raise ReadError(f"{wrong}, and no {' and no '.join(lacking)}; fill it, or check the separator")
     return item_of_facts([(line.cells, line.columns) for line in group], id, f"{file}:{id}", between)
 

@@ -307,6 +307,8 @@ def _asked(
     @wraps(method)
     def answered(self: Any, *given: Any, **named: Any) -> Any:
         prepared = given[PREPARED[site]] if len(given) > PREPARED[site] else named.get("prepared")
+        if shaped and given and not torch.compiler.is_compiling():
+            _check_width(self, site, given[0])
         try:
             got: Any = method(self, *given, **named)
         except SLIPS as error:
@@ -314,8 +316,6 @@ def _asked(
             if isinstance(place, int):
                 raise PositionError(_no_site(self, site, place)) from error
             if reason := _why(self, site, prepared, error, silent(type(self), "prepare")):
-                raise PositionError(reason) from error
-            if shaped and given and (reason := _misshapen(self, site, given[0])):
                 raise PositionError(reason) from error
             raise
         except PositionError as error:
@@ -354,12 +354,13 @@ def _why(model: Any, site: str, prepared: Any, error: Exception, plain: bool) ->
     return ""
 
 
-def _misshapen(model: Any, site: str, x: Any) -> str:
-    """What is wrong with the vectors that a site was given, if that is known."""
-    if not isinstance(x, Tensor) or (x.ndim == 3 and x.shape[2] == model.dims.width):
-        return ""
-    given = f"shape {tuple(x.shape)}"
-    return f"position model {model.name!r}: {site} takes vectors (b, n, {model.dims.width}), and was given {given}"
+def _check_width(model: Any, site: str, x: Any) -> None:
+    """Check the width of the vectors that a site is given."""
+    if isinstance(x, Tensor) and x.ndim and x.shape[-1] != model.dims.width:
+        raise PositionError(
+            f"position model {model.name!r}: {site} takes vectors (b, n, {model.dims.width}), and was given shape "
+            f"{tuple(x.shape)}"
+        )
 
 
 def _unprepared(model: Any, site: str) -> str:
