@@ -48,6 +48,11 @@ if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN or "PYTEST_XDIST_WORKER" in
     signal.signal(signal.SIGHUP, operator.is_)
 
 
+def pytest_runtest_teardown() -> None:
+    """What a test imports by ``--import`` or ``imports:`` is not imported by the processes of later tests."""
+    os.environ.pop("STRUCTPE_IMPORTS", None)
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--others", type=int, metavar="NUMBER", help="which others laws run on: tests/representatives.py")
 

@@ -322,9 +322,9 @@ class Run(Registered, ABC, Generic[C, D, L, R]):
         Raises:
             StoreError: the file with its digests is damaged.
         """
-        file, now = self.folder / CODE, self._code()
-        if not file.exists():
+        if not (file := self.folder / CODE).exists():
             return []
+        now = self._code()
         with undamaged(file, TRAIN_AFRESH):
             then = unsealed(file.read_text(encoding="utf-8"))
         return [name for name in now if now[name] != then.get(name, now[name])]
