@@ -2,9 +2,10 @@
 
     python make.py [folder]
 
-The same seed gives the same bytes. Each sentence of the test and of the development split stands beside the one in
-which two people have changed places: the same concepts and roles, another graph. A model that sees a bag of these is
-right on one of the two at most. No graph of theirs is in training; each person and verb is there in each place.
+The same seed gives the same bytes. Sentences of the test and development splits come in pairs. In the second sentence
+of a pair two people have changed places, so the graph is another one with the same concepts and roles. A model that
+sees these without the graph is right on one of the two at most. Training has none of these graphs, but it has each
+person and each verb in each place.
 """
 
 from __future__ import annotations
