@@ -324,20 +324,23 @@ class Rotary(RotaryModel, name="rotary"):
         if axes and encoding != Order():
             raise PositionError(f"position model {self.name!r} takes an encoding or axes, not both; leave one out")
         check_even(self.name, dims)
-        turned = Dims(2 * int(dims.head * fraction / 2), 1, 1)
+        # A share such as 2 * 15 / 44 of 44 channels is 15 pairs, which floats round to a little less.
+        turned = Dims(2 * int(dims.head * fraction / 2 + 1e-9), 1, 1)
         turning = _turning(self.name, frequencies, turned, base)
         on = axes or (encoding,)
+        if order != "sections" and len(on) == 1:
+            raise PositionError(f"position model {self.name!r} has one axis, so order has no effect; leave it out")
         self._begin(dims, [*on, *turning.encodings[1:]])
         self.turning, self.base, self.interleaved = turning, base, layout == "pairs"
         self.attention_factor = length_of(self.name, attention_factor, turning.attention_factor)
         self.given = attention_factor is not None
-        self.axes = _shared_out(self.name, len(on), turned.width // 2, sections, order)
+        self.on, self.axes = len(on), _shared_out(self.name, len(on), turned.width // 2, sections, order)
         turning.precision = torch.float64 if precision == "double" else torch.float32
 
     def angles(self, places: Tensor, *others: Tensor) -> tuple[Tensor, Tensor | float]:
-        if more := max(self.axes):
-            places = torch.stack([places, *others[:more]], dim=-1)[..., list(self.axes)]
-        angles, lengths = self.turning.angles(places, *others[more:])
+        if self.on > 1:
+            places = torch.stack([places, *others[: self.on - 1]], dim=-1)[..., list(self.axes)]
+        angles, lengths = self.turning.angles(places, *others[self.on - 1 :])
         return angles, self.attention_factor if self.given else lengths
 
     def inverse_frequencies(self) -> Tensor:

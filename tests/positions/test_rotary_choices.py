@@ -112,6 +112,23 @@ def test_axes_with_frequencies_that_follow_the_length() -> None:
     )
 
 
+@pytest.mark.parametrize("sections", [[8, 0], [0, 8], [3, 5]])
+@pytest.mark.parametrize("frequencies", ["plain", {"name": "dynamic-ntk", "original_length": 5}])
+def test_an_axis_may_have_no_pair(frequencies: Any, sections: list[int]) -> None:
+    same(
+        {"name": "rotary", "axes": ["order", "order"], "sections": sections, "frequencies": frequencies},
+        {"name": "rotary", "frequencies": frequencies},
+    )
+
+
+def test_every_share_has_its_pairs() -> None:
+    """As of a number of pairs divided by the width, whose product with it floats may round down."""
+    for width in (44, 46, 128):
+        for pairs in range(1, width // 2 + 1):
+            model = build({"name": "rotary", "fraction": 2 * pairs / width}, Dims(width, 1, 1))
+            assert len(model.inverse_frequencies()) == pairs  # type: ignore[operator]
+
+
 def test_given_frequencies_and_a_given_factor() -> None:
     model = build(
         {"name": "rotary", "frequencies": [2.0, 0.5], "fraction": 0.25, "attention_factor": 3.0}, Dims(16, 1, 1)
@@ -159,6 +176,7 @@ WRONG = [
         {"axes": ["order", "depth"], "sections": [2, 6], "order": "interleaved"},
         r"cannot interleave sections of \[2, 6\] pairs; those of the first axis are the most",
     ),
+    ({"order": "interleaved"}, r"has one axis, so order has no effect; leave it out"),
     ({"attention_factor": 0.0}, r"factor above 0; given is attention_factor=0.0"),
     ({"layout": "quarters"}, r"option 'layout' of position model 'rotary' takes"),
 ]
