@@ -536,6 +536,8 @@ class RandomWalk(OfNodes, name="random-walk"):
                 raise EncodingError(f"encoding {self.name!r}: probes is 1; give 2 or more, or None for exact values")
         if self.seed < 0:
             raise EncodingError(f"encoding {self.name!r}: the seed is {self.seed}; give 0 or more")
+        if self.seed and self.probes is None:
+            raise EncodingError(f"encoding {self.name!r}: a seed without probes has no effect; give probes, or no seed")
 
     def of_nodes(self, graphs: Graphs, structures: Sequence[Structure]) -> Array:
         self._check_time(structures, graphs)

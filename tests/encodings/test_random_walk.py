@@ -176,6 +176,7 @@ def test_estimates_of_few_steps_and_few_edges_are_exact(steps: int, edges: int) 
         ({"probes": 0}, "probes is 0; give 1 or more"),
         ({"probes": 1}, "probes is 1; give 2 or more, or None for exact values"),
         ({"seed": -1}, "the seed is -1; give 0 or more"),
+        ({"seed": 3}, "a seed without probes has no effect; give probes, or no seed"),
     ],
 )
 def test_probes_that_say_no_error_are_refused(options: dict[str, int], said: str) -> None:
