@@ -312,18 +312,20 @@ def _walk(
             if few:
                 _spread(ahead, onward, shares, power, other, reached)
                 numbers = 0
-            near[:] = 0.0
-            far[:] = 0.0
+            for j in range(width):
+                near[j] = far[j] = 0.0
             half = symmetric and step + 2 >= steps
             for i in range(first if half else 0, size):
                 if not reached[i]:
                     continue
-                if few:
-                    row[:] = other[i]
-                    numbers += np.count_nonzero(row)
-                else:
+                if not few:
                     _add_rows(indptr, indices, data, i, power, row)
-                    other[i] = row
+                for j in range(width):
+                    if few:
+                        row[j] = other[i, j]
+                        numbers += row[j] != 0.0
+                    else:
+                        other[i, j] = row[j]
                 _add_products(row, power[i], near, far)
                 if half and i >= first + count:
                     _add_products(row, power[i], ends[0, i], ends[1, i])
@@ -338,7 +340,9 @@ def _walk(
             power, other = other, power
         for i in range(size):
             if reached[i]:
-                power[i], other[i], reached[i] = 0.0, 0.0, 0
+                reached[i] = 0
+                for j in range(width):
+                    power[i, j] = other[i, j] = 0.0
 
 
 @compiled
@@ -368,7 +372,8 @@ def _spread(ahead: Array, onward: Array, shares: Array, power: Floats, other: Fl
     """The product, number by number."""
     for i in range(len(reached)):
         if reached[i]:
-            other[i] = 0.0
+            for j in range(other.shape[1]):
+                other[i, j] = 0.0
     for i in range(len(reached)):
         if reached[i]:
             for j in range(power.shape[1]):
@@ -385,7 +390,8 @@ def _add_rows(indptr: Array, indices: Array, data: Array, i: int, power: Floats,
     A row of its own is summed by vector operations, as it does not overlap with others.
     """
     p, end = indptr[i], indptr[i + 1]
-    row[:] = 0.0
+    for j in range(len(row)):
+        row[j] = 0.0
     while p + 4 <= end:
         one, two, three, four = data[p], data[p + 1], data[p + 2], data[p + 3]
         a, b, c, d = power[indices[p]], power[indices[p + 1]], power[indices[p + 2]], power[indices[p + 3]]
