@@ -276,6 +276,15 @@ _FEW = 5
 
 
 @compiled
+def _clear(reached: Ids, power: Floats, other: Floats) -> None:
+    for i in range(len(reached)):
+        if reached[i]:
+            reached[i] = 0
+            for j in range(power.shape[1]):
+                power[i, j] = other[i, j] = 0.0
+
+
+@compiled
 def _walk(
     indptr: Array,
     indices: Array,
@@ -338,11 +347,7 @@ def _walk(
                 else:
                     result[first + j, step] = other[first + j, j]
             power, other = other, power
-        for i in range(size):
-            if reached[i]:
-                reached[i] = 0
-                for j in range(width):
-                    power[i, j] = other[i, j] = 0.0
+        _clear(reached, power, other)
 
 
 @compiled
