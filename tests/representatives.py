@@ -44,7 +44,7 @@ ALIKE: tuple[str, ...] = (
     "dape dape-v2 forgetting-attention path-attention",
     "deberta-emd detr-learned",
     "dufter-abs fire",
-    "dynamic-ntk dynamic-interpolation longrope-dynamic",
+    "dynamic-ntk circle-rope dinov3-rotary dynamic-interpolation eva-02-rotary longrope-dynamic video-rope",
     "floater floater-convolution",
     "floater-input universal",
     "glm-global mlp-bias random-walk-bias rbf-bias",

@@ -16,6 +16,7 @@ from structpe.errors import PositionError, listed
 from structpe.positions import MODELS, Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.positions.batch import numbers, of_arity
 from structpe.positions.build import build
+from structpe.positions.places import coordinates
 from structpe.positions.sinusoids import inverse_frequencies
 from structpe.terms import Terms
 
@@ -25,6 +26,7 @@ __all__ = [
     "Rotary",
     "RotaryHalf",
     "RotaryModel",
+    "Tiled",
     "Turns",
     "check_above_zero",
     "check_even",
@@ -97,6 +99,33 @@ class Turns:
         return of(q, self.queries, self.query_lengths), of(k, self.keys, self.key_lengths)
 
 
+@dataclass(frozen=True, eq=False)
+class Tiled:
+    """Neighbouring channels that are turned by two angles, V-JEPA 2's.
+
+    Attributes:
+        turns: the angles.
+        counts: pairs of each axis.
+    """
+
+    turns: Turns
+    counts: tuple[int, ...]
+
+    def turned(self, q: Tensor, k: Tensor) -> Both:
+        """Channel c of the p pairs of an axis has the angle of the pair c mod p."""
+        turns = self.turns
+        return self._turned(q, turns.queries, turns.query_lengths), self._turned(k, turns.keys, turns.key_lengths)
+
+    def _turned(self, x: Tensor, angles: Tensor, lengths: Tensor | float) -> Tensor:
+        cos, sin = (
+            torch.cat([part.repeat(1, 1, 1, 2) for part in wave.split(self.counts, dim=-1)], dim=-1).to(x.dtype)
+            for wave in (angles.cos() * lengths, angles.sin() * lengths)
+        )
+        part = x[..., : cos.shape[-1]]
+        across = torch.stack([-part[..., 1::2], part[..., ::2]], dim=-1).flatten(-2)
+        return torch.cat([part * cos + across * sin, x[..., cos.shape[-1] :]], dim=-1)
+
+
 class RotaryModel(PositionModel):
     """Rotates the pair i of the channels of a head by the angle t w_i; a variant defines the w_i.
 
@@ -125,7 +154,7 @@ class RotaryModel(PositionModel):
     def prepare(self, positions: Positions) -> Any:
         """The angles, once for all layers."""
         for encoding in self.encodings:
-            numbers(self.name, encoding, positions[encoding])
+            self._check(encoding, positions[encoding])
         (queries, query_lengths), (keys, key_lengths) = (
             self.angles(*(read(encoding) for encoding in self.encodings))
             for read in (positions.queries, positions.__getitem__)
@@ -169,6 +198,10 @@ class RotaryModel(PositionModel):
                 f"say how; apply the maps of its terms"
             )
         return (turns.keys.cos() * turns.key_lengths)[:, 0], (turns.keys.sin() * turns.key_lengths)[:, 0]
+
+    def _check(self, encoding: Encoding, of_units: Tensor) -> None:
+        """Raise a :class:`PositionError` if an encoding gives something else than one number per unit."""
+        numbers(self.name, encoding, of_units)
 
     def _begin(self, dims: Dims, encodings: Sequence[Encoding]) -> None:
         check_even(self.name, dims)
@@ -284,14 +317,17 @@ class Rotary(RotaryModel, name="rotary"):
         fraction: share of the channels of a head that is turned, the first ones; d_h above is then their number.
             (Partial rotary positions of GPT-J and GPT-NeoX; "partial_rotary_factor" of Hugging Face, but with the type
             "proportional", which is ``p-rope``.)
-        layout: which channels are a pair.
+        layout: which channels are a pair. "tiled" is that of V-JEPA 2: neighbours, of which the channel c of those of
+            an axis, p pairs, has the angle of the pair c mod p; both channels of a pair then have the same angle only
+            where p = 1, and scores depend on both places.
         frequencies: "plain", as above; the name of a model of scaled frequencies, or a mapping with ``name`` and the
             options of that model, such as ``scale``; or one number for each pair that is turned, in radians per unit.
-        axes: several encodings in place of one, each one number per unit.
+        axes: several encodings in place of one, each one number per unit; or one of coordinates, such as "coordinates".
         sections: pairs of each axis, in total those that are turned; by default equal parts, of which the first are one
             larger where that does not divide.
         order: how pairs are shared out: "sections" of pairs in a row (Qwen2-VL); or "interleaved", pair i with axis i
-            mod m while that has pairs left, and with the first axis then (Qwen3-VL).
+            mod m while that has pairs left, and with the first axis then (Qwen3-VL); or "alternating", the axes after
+            the first in turn, and the first with the slowest pairs (VideoRoPE).
         attention_factor: factor of the turned queries and keys, above 0; None for that of the frequencies, or 1.
         precision: of the angles: "double", or "single", as most other libraries have them.
 
@@ -308,11 +344,11 @@ class Rotary(RotaryModel, name="rotary"):
         encoding: Encoding = Order(),
         base: float = 10000.0,
         fraction: float = 1.0,
-        layout: Literal["pairs", "halves"] = "pairs",
+        layout: Literal["pairs", "halves", "tiled"] = "pairs",
         frequencies: Inner | tuple[float, ...] = PLAIN,
         axes: tuple[Encoding, ...] = (),
         sections: tuple[int, ...] = (),
-        order: Literal["sections", "interleaved"] = "sections",
+        order: Literal["sections", "interleaved", "alternating"] = "sections",
         attention_factor: float | None = None,
         precision: Literal["double", "single"] = "double",
     ) -> None:
@@ -328,20 +364,39 @@ class Rotary(RotaryModel, name="rotary"):
         turned = Dims(2 * int(dims.head * fraction / 2 + 1e-9), 1, 1)
         turning = _turning(self.name, frequencies, turned, base)
         on = axes or (encoding,)
-        if order != "sections" and len(on) == 1:
+        # Several numbers per unit of one encoding, or one of each of several.
+        self.coordinates = getattr(axes[0], "axes", 1) if len(axes) == 1 else 1
+        count = len(on) * self.coordinates
+        if order != "sections" and count == 1:
             raise PositionError(f"position model {self.name!r} has one axis, so order has no effect; leave it out")
         self._begin(dims, [*on, *turning.encodings[1:]])
-        self.turning, self.base, self.interleaved = turning, base, layout == "pairs"
+        self.turning, self.base, self.interleaved, self.tiled = turning, base, layout == "pairs", layout == "tiled"
+        if self.tiled and order != "sections":
+            raise PositionError(f"position model {self.name!r} tiles the angles of sections; leave order out")
         self.attention_factor = length_of(self.name, attention_factor, turning.attention_factor)
         self.given = attention_factor is not None
-        self.on, self.axes = len(on), _shared_out(self.name, len(on), turned.width // 2, sections, order)
+        self.on, self.axes = len(on), _shared_out(self.name, count, turned.width // 2, sections, order)
         turning.precision = torch.float64 if precision == "double" else torch.float32
 
     def angles(self, places: Tensor, *others: Tensor) -> tuple[Tensor, Tensor | float]:
-        if self.on > 1:
+        if self.coordinates > 1:
+            # A unit without a place in the grid is not turned; its whole numbers are -1.
+            places = (places if places.is_floating_point() else places.clamp(min=0))[..., list(self.axes)]
+        elif self.on > 1:
             places = torch.stack([places, *others[: self.on - 1]], dim=-1)[..., list(self.axes)]
         angles, lengths = self.turning.angles(places, *others[self.on - 1 :])
         return angles, self.attention_factor if self.given else lengths
+
+    def terms(self, prepared: Any, site: Site) -> Terms:
+        if not self.tiled:
+            return super().terms(prepared, site)
+        return Terms(maps=(Tiled(prepared, tuple(self.axes.count(axis) for axis in sorted(set(self.axes)))).turned,))
+
+    def _check(self, encoding: Encoding, of_units: Tensor) -> None:
+        if self.coordinates > 1 and encoding is self.encodings[0]:
+            coordinates(self.name, encoding, of_units, self.coordinates)
+        else:
+            super()._check(encoding, of_units)
 
     def inverse_frequencies(self) -> Tensor:
         """(p,) float64 the w_i of the pairs that are turned."""
@@ -436,10 +491,13 @@ def _shared_out(model: str, axes: int, pairs: int, sections: tuple[int, ...], or
         )
     if order == "sections":
         return tuple(axis for axis, count in enumerate(sections) for _ in range(count))
-    found = tuple(pair % axes if pair < axes * sections[pair % axes] else 0 for pair in range(pairs))
+    if order == "alternating":
+        found = tuple(1 + pair % (axes - 1) if pair < pairs - sections[0] else 0 for pair in range(pairs))
+        needed = "those after the first axis are equal, or the first of them one larger"
+    else:
+        found = tuple(pair % axes if pair < axes * sections[pair % axes] else 0 for pair in range(pairs))
+        needed = "those of the first axis are the most"
     if tuple(found.count(axis) for axis in range(axes)) != sections:
-        raise PositionError(
-            f"position model {model!r} cannot interleave sections of {list(sections)} pairs; those of the first axis "
-            f"are the most"
-        )
+        verb = "alternate" if order == "alternating" else "interleave"
+        raise PositionError(f"position model {model!r} cannot {verb} sections of {list(sections)} pairs; {needed}")
     return found
