@@ -293,7 +293,8 @@ class ForgettingAttention(InOrder, name="forgetting-attention"):
 
     FoX, the forgetting Transformer: f is a gate of each unit and head; w (d) and b are learned for each head of each
     layer. With equal gates for all units this is ``alibi-causal`` with learned slopes. (Lin et al. 2025, section 3,
-    equations 5 to 7; gates and bias "full" in their code.)
+    equations 5 to 7; gates and bias "full" in their code.) CABLE (Veisi et al. 2025) is the same with -w and -b, as
+    -softplus(z) = log sigmoid(-z); its code has biases in projections, and does not divide q.k by sqrt(d_h).
 
     As in their code, queries, keys, values and output are projected without biases, b starts from 0, and sums are in
     float32. Not included: the parts of their "Pro" block that have nothing to do with gates (norms of queries and keys,

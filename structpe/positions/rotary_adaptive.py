@@ -12,12 +12,15 @@ from torch.nn import functional
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
 from structpe.positions import Cells, Dims, Positions, Site, Spec
+from structpe.positions.batch import numbers, of_arity
+from structpe.positions.block import CachedBlock, joined, of_layers, ranks, softmax, split
 from structpe.positions.places import UnitModel
+from structpe.positions.rotary import RotaryModel, Turns, check_even
 from structpe.positions.sinusoids import inverse_frequencies
 from structpe.precision import wide
 from structpe.terms import Terms
 
-__all__ = ["PoPE", "Polar"]
+__all__ = ["GRAPEM", "PoPE", "Polar", "SelectiveRoPE"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,3 +83,130 @@ class PoPE(UnitModel, name="pope"):
         own = wide(self.phases[site.layer]).clamp(-2 * math.pi, 0)[:, None]
         # Queries and keys are twice as wide, and scores divided by the root of that.
         return Terms(maps=(Polar(prepared.queries, prepared.keys + own).turned,), scale=math.sqrt(2))
+
+
+class GRAPEM(RotaryModel, name="grape-m"):
+    """GRAPE-M: rotary positions whose pairs of channels learn how fast they turn (Zhang Y. et al. 2026).
+
+    ``rotary-half`` with inverse frequencies exp(f_i): R_t turns the channels (i, i + d_h/2) of a head by t exp(f_i).
+
+    The multiplicative form of GRAPE, a product of rotations in planes that commute. f (d_h/2) is learned for each
+    layer, and for each head with ``per_head``; it starts where rotary positions are, exp(f_i) = base^(-2i/d_h). (Zhang
+    Y. et al. 2026, section 3.1, "commuting MS-GRAPE", equation 3.1 with learned frequencies; their code, whose planes
+    are those of the channels.) There both turn the other way, which exchanges the halves of a head. Compared with that
+    code in float64. Not included: learned planes, and angles that are sums over units, for which see
+    ``selective-rope``.
+
+    Args:
+        dims: sizes of the Transformer; the width of a head must be even.
+        encoding: t, one number per unit.
+        base: the slowest pair turns about this many times slower than the fastest, at first.
+        per_head: whether each head has frequencies of its own.
+
+    Raises:
+        PositionError: the width of a head is odd, or the encoding gives a vector per unit.
+    """
+
+    spec = Spec(
+        "zhang2026",
+        "sequence",
+        Cells("R", "MAM", learnable=True, recurring=True, unbound=True, params="l*copies*dh//2"),
+    )
+
+    def __init__(self, dims: Dims, encoding: Encoding = Order(), base: float = 10000.0, per_head: bool = False) -> None:
+        super().__init__(dims, encoding, base)
+        copies = dims.heads if per_head else 1
+        self.sizes = {"copies": copies}
+        logarithms = inverse_frequencies(dims.head, base=base).log().to(torch.get_default_dtype())
+        self.frequencies = nn.Parameter(logarithms.repeat(dims.layers, copies, 1))
+
+    def prepare(self, positions: Positions) -> tuple[Tensor, Tensor]:
+        """(b, 1, n, 1) the places of queries, and of keys."""
+        (encoding,) = self.encodings
+        keys = numbers(self.name, encoding, positions[encoding])
+        queries, keys = (each[:, None, :, None].double() for each in (positions.queries(encoding), keys))
+        return queries, keys
+
+    def terms(self, prepared: tuple[Tensor, Tensor], site: Site) -> Terms:
+        frequencies = wide(self.frequencies[site.layer]).exp()[:, None]
+        return Terms(maps=(Turns(*(places * frequencies for places in prepared)).halves,))
+
+    def inverse_frequencies(self) -> Tensor:
+        """(l, h or 1, d_h/2) the w_i."""
+        return self.frequencies.exp()
+
+
+class SelectiveRoPE(CachedBlock, name="selective-rope"):
+    """Selective RoPE: rotary positions whose angles add up over what the units contain (Movahedi et al. 2026).
+
+    (q_t, k_s) -> (R_t q_t, R_s k_s): R_t turns the channels (i, i + d_h/2) by base^(-2i/d_h) phi_1i + ... + phi_ti.
+
+    phi_u = conv(V U x_u) (d/2), with the numbers of each pair of each head: x, divided by its length in each head, is
+    projected to r numbers and on to d/2 (U (r, d), V (d/2, r)), then convolved over the last k units, each number by
+    itself. Where phi is 1 this is ``rotary-half``. (Movahedi et al. 2026, and their code with its defaults: low rank,
+    no gate, bias or activation.) As there, projections have no biases. Compared with that code in float64. Not
+    included: the gate of angles, a difference in place of the convolution, other frequencies.
+
+    Angles add up in the order of the encoding; of units with the same number those stored later are later. Units that a
+    mask hides count, those of padding do not. A decoder keeps phi as more channels of the keys.
+
+    Args:
+        dims: sizes of the Transformer; the width of a head must be even.
+        encoding: one number per unit, by which units are ordered.
+        base: of the factors of angles.
+        rank: r.
+        window: k.
+
+    Raises:
+        PositionError: the width of a head is odd.
+    """
+
+    spec = Spec(
+        "movahedi2026",
+        "sequence",
+        Cells("B", "MAM", learnable=True, recurring=True, unbound=True, params="(4*d*d + d*r + (r + k)*(d//2))*l"),
+        note="a block counts its projections; relative but for the convolution, which reads units in front too",
+    )
+
+    def __init__(
+        self,
+        dims: Dims,
+        encoding: Encoding = Order(),
+        base: float = 500_000.0,
+        rank: int = 16,
+        window: int = 4,
+    ) -> None:
+        check_even(self.name, dims)
+        super().__init__(dims, [of_arity(self.name, encoding, 1)], r=rank, k=window)
+        self.base, half = base, dims.width // 2
+        self.down = of_layers(dims, rank, bias=False)
+        self.up = nn.ModuleList(nn.Linear(rank, half, bias=False) for _ in range(dims.layers))
+        self.filters = nn.Parameter(torch.empty(dims.layers, half, window).uniform_(-1, 1) * window**-0.5)
+
+    def prepare(self, positions: Positions) -> Tensor:
+        """(b or 1, m) the rank of each unit."""
+        return ranks(self.name, self.encodings[0], positions)
+
+    def project(self, x: Tensor, site: Site) -> tuple[Tensor, Tensor, Tensor]:
+        q, k, v = super().project(x, site)
+        heads = split(wide(x), self.dims.heads)
+        short = joined(heads * (heads.square().sum(-1, keepdim=True) + 1e-6).rsqrt()).to(x.dtype)
+        phases = split(self.up[site.layer](self.down[site.layer](short)), self.dims.heads)
+        return q, torch.cat([k, phases.to(k.dtype)], dim=-1), v
+
+    def mixed(self, q: Tensor, k: Tensor, v: Tensor, seen: Tensor, prepared: Tensor, site: Site) -> Tensor:
+        k, phases = k.split([self.dims.head, self.dims.head // 2], dim=-1)
+        angles = self._angles(wide(phases), prepared, site.layer)
+        q, k = Turns(angles[:, :, -q.shape[2] :], angles).halves(q, k)
+        return softmax(self.scores(q, k), seen, site.dropout).to(v.dtype) @ v
+
+    def _angles(self, phases: Tensor, rank: Tensor, layer: int) -> Tensor:
+        """(b, h, m, d_h/2) sums of the convolved phases in order, times the factors."""
+        at, order = (each[:, None, :, None].expand(phases.shape) for each in (rank, rank.argsort(dim=1)))
+        channels = phases.gather(2, order).transpose(2, 3).flatten(1, 2)
+        filters = self.filters[layer][:, None].to(channels.dtype)
+        convolved = functional.conv1d(
+            functional.pad(channels, (filters.shape[-1] - 1, 0)), filters, groups=len(filters)
+        )
+        total = convolved.unflatten(1, phases.shape[1:2] + phases.shape[3:]).transpose(2, 3).cumsum(dim=2)
+        return total.gather(2, at) * inverse_frequencies(self.dims.head, total.device, self.base).to(total.dtype)

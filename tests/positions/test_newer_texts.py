@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import pytest
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from structpe.encodings import Depth
-from structpe.positions import Dims, PositionModel, Positions, Site
-from structpe.positions.own_attention import StickBreaking
+from structpe.positions import MODELS, Dims, PositionModel, Positions, Site
+from structpe.positions.decay import GRAPEA
+from structpe.positions.own_attention import ForgettingAttention, StickBreaking
+from structpe.positions.rotary import RotaryHalf
+from structpe.positions.rotary_adaptive import GRAPEM, SelectiveRoPE
 from structpe.structure import Structure
 from structpe.terms import Terms
-from tests.positions.cases import TREES, encoded, labelled_path, made, noise
+from tests.positions.cases import TREES, Around, encoded, labelled_path, made, noise
 
 
 def scores(model: PositionModel, positions: Positions, q: Tensor, k: Tensor, layer: int) -> Tensor:
@@ -84,3 +89,108 @@ def test_stick_breaking_of_far_scores_is_finite() -> None:
     mixed.sum().backward()
     assert q.grad is not None
     assert q.grad.isfinite().all()
+
+
+@pytest.mark.parametrize("gates", ["query", "key", "both"])
+@torch.no_grad()
+def test_grape_a_is_its_equation(gates: str) -> None:
+    model, x = made("grape-a", Dims(6, 2, 2), gates=gates), noise(1, 6, 6)
+    assert isinstance(model, GRAPEA)
+    for layer in range(2):
+        mine, _ = model.attend(x, model.prepare(encoded(model, [labelled_path(6)])), Site(layer), Terms())
+        q, k, v = model.projections[layer](x[0]).view(6, 3, 2, 3).unbind(1)
+        out = torch.zeros_like(v)
+        for h, of_alibi in enumerate((2**-4, 2**-8)):
+            slope = of_alibi * math.log1p(math.exp(model.slope[layer, h]))
+            for i in range(6):
+                raw = []
+                for j in range(i + 1):
+                    chosen = 0.0
+                    for x_, direction in ((q[i, h], model.of_query), (k[j, h], model.of_key)):
+                        if direction is not None:
+                            u = direction[layer, h, :, 0]
+                            chosen += math.log1p(math.exp(x_ @ u / u.norm() / math.sqrt(3)))
+                    raw.append(math.exp(q[i, h] @ k[j, h] / math.sqrt(3) - (i - j) * slope * chosen))
+                out[i, h] = sum(w * v[j, h] for j, w in enumerate(raw)) / sum(raw)
+        torch.testing.assert_close(mine[0], model.outs[layer](out.flatten(1)), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("per_head", [False, True])
+@torch.no_grad()
+def test_grape_m_starts_as_rotary_and_learns_how_fast_pairs_turn(per_head: bool) -> None:
+    x, positions = noise(1, 2, 5, 6), encoded(RotaryHalf(Dims(12, 2, 1)), [labelled_path(5)])
+    model = GRAPEM(Dims(12, 2, 2), per_head=per_head).double()
+    same = RotaryHalf(Dims(12, 2, 2))
+    for mine, rotary in zip(*(turned(each, positions, x, 1) for each in (model, same)), strict=True):
+        torch.testing.assert_close(mine, rotary, rtol=0, atol=1e-5)
+    model = made("grape-m", Dims(12, 2, 2), per_head=per_head)  # type: ignore[assignment]
+    for layer in range(2):
+        q, k = turned(model, positions, x, layer)
+        assert torch.equal(q, k)
+        for h, t, i in itertools.product(range(2), range(5), range(3)):
+            angle = t * math.exp(model.frequencies[layer, h if per_head else 0, i])
+            a, b = x[0, h, t, i].item(), x[0, h, t, i + 3].item()
+            wanted = a * math.cos(angle) - b * math.sin(angle), a * math.sin(angle) + b * math.cos(angle)
+            assert (q[0, h, t, i].item(), q[0, h, t, i + 3].item()) == pytest.approx(wanted, abs=1e-12)
+
+
+def turned(model: PositionModel, positions: Positions, x: Tensor, layer: int) -> tuple[Tensor, Tensor]:
+    (turn,) = model.terms(model.prepare(positions), Site(layer)).maps
+    both: tuple[Tensor, Tensor] = turn(x, x)
+    return both
+
+
+@pytest.mark.parametrize(("structure", "key"), [(labelled_path(7), None), (TREES[0], Depth())])
+@torch.no_grad()
+def test_selective_rope_adds_up_what_units_contain(structure: Structure, key: Depth | None) -> None:
+    options = {"encoding": key} if key else {}
+    model = made("selective-rope", Dims(8, 2, 2), rank=3, base=20.0, **options)
+    assert isinstance(model, SelectiveRoPE)
+    n = structure.unit_count
+    number = key.one(structure).values.tolist() if key else range(n)
+    order = sorted(range(n), key=lambda u: (number[u], u))
+    x = noise(1, n, 8)
+    for layer in range(2):
+        mine, _ = model.attend(x, model.prepare(encoded(model, [structure])), Site(layer), Terms())
+        q, k, v = model.projections[layer](x[0]).view(n, 3, 2, 4).unbind(1)
+        short = torch.cat([part / math.sqrt(1e-6 + part @ part) for part in x[0].view(-1, 4)]).view(n, 8)
+        phi = short @ model.down[layer].weight.T @ model.up[layer].weight.T  # (n, 4): two numbers of two heads
+        total, turns = torch.zeros(4, dtype=torch.float64), torch.zeros(n, 4, dtype=torch.float64)
+        for place, u in enumerate(order):
+            for back in range(min(4, place + 1)):
+                total = total + model.filters[layer, :, 3 - back] * phi[order[place - back]]
+            turns[u] = total
+        out = torch.zeros_like(v)
+        for h in range(2):
+            both = []
+            for vectors in (q[:, h], k[:, h]):
+                angle = turns[:, 2 * h : 2 * h + 2] * torch.tensor([1.0, 20**-0.5])
+                number_ = torch.complex(vectors[:, :2], vectors[:, 2:]) * torch.polar(torch.ones_like(angle), angle)
+                both.append(number_)
+            score = torch.einsum("ic,jc->ij", both[0], both[1].conj()).real / 2
+            out[:, h] = score.softmax(-1) @ v[:, h]
+        torch.testing.assert_close(mine[0], model.outs[layer](out.flatten(1)), rtol=0, atol=1e-7)
+
+
+@torch.no_grad()
+def test_cable_is_forgetting_attention() -> None:
+    """Sums of -softplus(z) between query and key, as its code has them, without the division by sqrt(d_h)."""
+    model, x = made("forgetting-attention", Dims(8, 2, 1)), noise(1, 6, 8)
+    assert isinstance(model, ForgettingAttention)
+    positions = encoded(model, [labelled_path(6)])
+    q, k, v = (each.transpose(0, 1) for each in model.projections[0](x[0]).view(6, 3, 2, 4).unbind(1))
+    sums = torch.cumsum(-functional.softplus(-model.gates[0](x[0])), dim=0).T
+    bias = sums[:, :, None] - sums[:, None, :]
+    score = (q / 2) @ k.mT + bias.masked_fill(torch.ones(6, 6).triu(1).bool(), -math.inf)
+    wanted = model.outs[0]((score.softmax(-1) @ v).transpose(0, 1).flatten(1))
+    mine, _ = model.attend(x, model.prepare(positions), Site(0), Terms())
+    torch.testing.assert_close(mine[0], wanted, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["stick-breaking", "grape-a", "selective-rope", "pope", "grape-m"])
+@torch.no_grad()
+def test_a_step_is_the_last_row(name: str) -> None:
+    model, x = MODELS[name](Dims(8, 2, 2)).double().eval(), noise(2, 6, 8)
+    around, positions = Around(model), encoded(model, [labelled_path(6)] * 2)
+    mask = torch.ones(6, 6, dtype=torch.bool).tril()[None, None]
+    torch.testing.assert_close(around.steps(positions, x), around(positions, x, mask), rtol=0, atol=1e-12)
