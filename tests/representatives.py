@@ -36,8 +36,7 @@ ALIKE: tuple[str, ...] = (
     "sinusoidal cape fourier mvpe sinusoidal-concatenated sinusoidal-nd spr-abs tpe-onehot",
     "cape-2d graph-bert-survey length-difference length-ratio noisy-length pnat tab-pet",
     "cayley-string harope",
-    "mixed-rotary circulant-string comrope comrope-ap grape-m liere spe-conv spe-conv-gated spe-gated "
-    "spe-sine",
+    "mixed-rotary circulant-string comrope comrope-ap grape-m liere spe-conv spe-conv-gated spe-gated spe-sine",
     "grit complex graphormer-gd ppgt san",
     "learned continuous language reformer segment-input spherical spherical-harmonics tpe vit vit-2d vivit",
     "t5 convolution diet-rel dufter-rel graformer-survey kerple-log kerple-power rel-scalar t5-causal t5-unshared",

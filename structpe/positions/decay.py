@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -128,6 +128,8 @@ class ALiBiCausal(UnitModel, name="alibi-causal"):
     """
 
     spec = Spec("press2022", "sequence", FIXED)
+    of_keys: ClassVar[bool] = True
+    """Whether the bias of a pair lacks a number of its query, which a softmax would cancel."""
     like: Tensor
 
     def __init__(self, dims: Dims, encoding: Encoding = Order()) -> None:
