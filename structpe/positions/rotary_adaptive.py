@@ -20,7 +20,7 @@ from structpe.positions.sinusoids import inverse_frequencies
 from structpe.precision import wide
 from structpe.terms import Terms
 
-__all__ = ["GRAPEM", "PoPE", "Polar", "SelectiveRoPE"]
+__all__ = ["GRAPEM", "PoPE", "Polar", "RePo", "SelectiveRoPE"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,3 +210,52 @@ class SelectiveRoPE(CachedBlock, name="selective-rope"):
         )
         total = convolved.unflatten(1, phases.shape[1:2] + phases.shape[3:]).transpose(2, 3).cumsum(dim=2)
         return total.gather(2, at) * inverse_frequencies(self.dims.head, total.device, self.base).to(total.dtype)
+
+
+class RePo(CachedBlock, name="repo"):
+    """RePo: rotary positions at places that are read from the units, not from their order (Li H. et al. 2025).
+
+    ``rotary-half`` at the place z_t of a unit in each head:  z_t = w_h . (SiLU(G x_t) * C x_t).
+
+    Context re-positioning: a unit is put where its content belongs, at any real number. G and C (r, d) and w (h, r) are
+    learned for each layer; no structure is read. (Li H. et al. 2025, and their code, whose r is d/8. There the first
+    layers keep ``rotary-half``, which a schedule of layers says.) As there, projections and maps have no biases.
+    Compared with that code in float64. Without a mask units have no order: attention is the same for any other.
+
+    Args:
+        dims: sizes of the Transformer; the width of a head must be even.
+        base: of the inverse frequencies; 500,000 in the authors' models.
+        rank: r; None for d/8, rounded up.
+
+    Raises:
+        PositionError: the width of a head is odd.
+    """
+
+    spec = Spec(
+        "li2025repo",
+        "sequence",
+        Cells("R", "-", learnable=True, recurring=False, unbound=False, params="(4*d*d + 2*d*r + h*r)*l"),
+        note="places are read from units, not from a structure; a block counts its projections",
+    )
+
+    def __init__(self, dims: Dims, base: float = 500_000.0, rank: int | None = None) -> None:
+        check_even(self.name, dims)
+        rank = -(-dims.width // 8) if rank is None else rank
+        super().__init__(dims, [], r=rank)
+        self.base = base
+        self.gates, self.contents = (of_layers(dims, rank, bias=False) for _ in range(2))
+        self.places = nn.ModuleList(nn.Linear(rank, dims.heads, bias=False) for _ in range(dims.layers))
+
+    def project(self, x: Tensor, site: Site) -> tuple[Tensor, Tensor, Tensor]:
+        q, k, v = super().project(x, site)
+        layer = site.layer
+        read = functional.silu(self.gates[layer](x)) * self.contents[layer](x)
+        places = self.places[layer](read).transpose(1, 2)[..., None]
+        return q, torch.cat([k, places.to(k.dtype)], dim=-1), v
+
+    def mixed(self, q: Tensor, k: Tensor, v: Tensor, seen: Tensor, prepared: Positions, site: Site) -> Tensor:
+        frequencies = inverse_frequencies(self.dims.head, q.device, self.base)
+        places = wide(k[..., -1:])
+        angles = places * frequencies.to(places.dtype)
+        q, k = Turns(angles[:, :, -q.shape[2] :], angles).halves(q, k[..., :-1])
+        return softmax(self.scores(q, k), seen, site.dropout).to(v.dtype) @ v

@@ -15,7 +15,7 @@ from structpe.positions import MODELS, Dims, PositionModel, Positions, Site
 from structpe.positions.decay import GRAPEA
 from structpe.positions.own_attention import ForgettingAttention, StickBreaking
 from structpe.positions.rotary import RotaryHalf
-from structpe.positions.rotary_adaptive import GRAPEM, SelectiveRoPE
+from structpe.positions.rotary_adaptive import GRAPEM, RePo, SelectiveRoPE
 from structpe.structure import Structure
 from structpe.terms import Terms
 from tests.positions.cases import TREES, Around, encoded, labelled_path, made, noise
@@ -173,6 +173,26 @@ def test_selective_rope_adds_up_what_units_contain(structure: Structure, key: De
 
 
 @torch.no_grad()
+def test_repo_puts_units_where_their_content_says() -> None:
+    model, x = made("repo", Dims(8, 2, 2), rank=3, base=20.0), noise(1, 5, 8)
+    assert isinstance(model, RePo)
+    for layer in range(2):
+        mine, _ = model.attend(x, model.prepare(encoded(model, [labelled_path(5)])), Site(layer), Terms())
+        q, k, v = model.projections[layer](x[0]).view(5, 3, 2, 4).unbind(1)
+        gate, content = (x[0] @ each[layer].weight.T for each in (model.gates, model.contents))
+        places = gate * torch.sigmoid(gate) * content @ model.places[layer].weight.T
+        out = torch.zeros_like(v)
+        for h in range(2):
+            score = torch.zeros(5, 5, dtype=torch.float64)
+            for i, j, pair in itertools.product(range(5), range(5), range(2)):
+                angle = (places[i, h] - places[j, h]) * 20.0 ** (-pair / 2)
+                a, b = (torch.complex(vectors[pair], vectors[pair + 2]) for vectors in (q[i, h], k[j, h]))
+                score[i, j] += (a * b.conj() * torch.polar(torch.ones_like(angle), angle)).real / 2
+            out[:, h] = score.softmax(-1) @ v[:, h]
+        torch.testing.assert_close(mine[0], model.outs[layer](out.flatten(1)), rtol=0, atol=1e-12)
+
+
+@torch.no_grad()
 def test_cable_is_forgetting_attention() -> None:
     """Sums of -softplus(z) between query and key, as its code has them, without the division by sqrt(d_h)."""
     model, x = made("forgetting-attention", Dims(8, 2, 1)), noise(1, 6, 8)
@@ -187,7 +207,7 @@ def test_cable_is_forgetting_attention() -> None:
     torch.testing.assert_close(mine[0], wanted, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["stick-breaking", "grape-a", "selective-rope", "pope", "grape-m"])
+@pytest.mark.parametrize("name", ["stick-breaking", "grape-a", "selective-rope", "pope", "grape-m", "repo"])
 @torch.no_grad()
 def test_a_step_is_the_last_row(name: str) -> None:
     model, x = MODELS[name](Dims(8, 2, 2)).double().eval(), noise(2, 6, 8)
