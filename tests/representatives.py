@@ -42,7 +42,7 @@ ALIKE: tuple[str, ...] = (
     "t5 convolution diet-rel dufter-rel graformer-survey kerple-log kerple-power rel-scalar t5-causal t5-unshared",
     "convolution-dynamic shaw-keys",
     "deberta-v2 cope disan-block hard-coded-gaussian lspe",
-    "dape dape-v2 forgetting-attention grape-a path-attention selective-rope stick-breaking",
+    "dape carope dape-v2 forgetting-attention grape-a path-attention selective-rope stick-breaking",
     "deberta-emd detr-learned",
     "dufter-abs fire",
     "dynamic-ntk circle-rope dinov3-rotary dynamic-interpolation eva-02-rotary longrope-dynamic video-rope",

@@ -20,7 +20,7 @@ from structpe.positions.sinusoids import inverse_frequencies
 from structpe.precision import wide
 from structpe.terms import Terms
 
-__all__ = ["GRAPEM", "PoPE", "Polar", "RePo", "SelectiveRoPE"]
+__all__ = ["GRAPEM", "CARoPE", "PoPE", "Polar", "RePo", "SelectiveRoPE"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,10 +48,9 @@ class PoPE(UnitModel, name="pope"):
     Polar coordinates: in ``rotary`` the angle of a pair of channels is one of content plus one of place, so that what a
     key contains changes where it is looked for. Here content is a length above 0 of each of the d_h channels, and place
     alone is the angle. delta (d_h), the angle at which a key of a channel is met best, is learned for each head of each
-    layer; it is clamped to -2 pi..0 and starts from 0. (Gopalakrishnan et al. 2025: the score is the real part of the
-    product of complex queries and keys, with softplus as length and a learned angle per frequency. The clamp is that of
-    the public implementations, PoPE-pytorch and x-transformers; these share one delta among layers, here each layer has
-    its own. Compared with the formula, and with PoPE-pytorch in float64.)
+    layer, and clamped to -2 pi..0. (Gopalakrishnan et al. 2025, section 3, equations 3 to 6.) It starts from 0, which
+    the authors recommend for longer texts; their other start is uniform between the bounds. Compared with the formula,
+    and with PoPE-pytorch in float64, which shares one delta among layers.
 
     Queries and keys get twice as wide. It cannot be summed with other models that change them, such as ``rotary``,
     since softplus and rotations do not commute.
@@ -205,10 +204,9 @@ class SelectiveRoPE(CachedBlock, name="selective-rope"):
         at, order = (each[:, None, :, None].expand(phases.shape) for each in (rank, rank.argsort(dim=1)))
         channels = phases.gather(2, order).transpose(2, 3).flatten(1, 2)
         filters = self.filters[layer][:, None].to(channels.dtype)
-        convolved = functional.conv1d(
-            functional.pad(channels, (filters.shape[-1] - 1, 0)), filters, groups=len(filters)
-        )
-        total = convolved.unflatten(1, phases.shape[1:2] + phases.shape[3:]).transpose(2, 3).cumsum(dim=2)
+        padded = functional.pad(channels, (filters.shape[-1] - 1, 0))
+        convolved = functional.conv1d(padded, filters, groups=len(filters))
+        total = convolved.unflatten(1, (phases.shape[1], -1)).transpose(2, 3).cumsum(dim=2)
         return total.gather(2, at) * inverse_frequencies(self.dims.head, total.device, self.base).to(total.dtype)
 
 
@@ -259,3 +257,64 @@ class RePo(CachedBlock, name="repo"):
         angles = places * frequencies.to(places.dtype)
         q, k = Turns(angles[:, :, -q.shape[2] :], angles).halves(q, k[..., :-1])
         return softmax(self.scores(q, k), seen, site.dropout).to(v.dtype) @ v
+
+
+class CARoPE(CachedBlock, name="carope"):
+    """CARoPE: rotary positions whose units choose how far each head turns (Veisi et al. 2025).
+
+    (q_t, k_s) -> (R_t q_t, R_s k_s): R_t turns the channels (i, i + d_h/2) by f_1^i + ... + f_t^i,  i = 0..d_h/2-1.
+
+    f_u = 1 / (1 + softplus(w.x_u + b)), between 0 and 1, of each head and unit: with f_u = base^(-2/d_h) for all units
+    this is ``rotary-half``. w (d) and b are learned for each head of each layer. (Veisi et al. 2025, section 2, without
+    b. They start as rotary positions, which b makes possible: w starts from 0 and b where f is base^(-2/d_h). The
+    authors published no code: compared with the formula.) Which channels are a pair is not said; projections have no
+    biases: our choices.
+
+    Angles add up in the order of the encoding; of units with the same number those stored later are later. Units that a
+    mask hides count, those of padding do not. A decoder keeps f as one more channel of the keys.
+
+    Args:
+        dims: sizes of the Transformer; the width of a head must be even.
+        encoding: one number per unit, by which units are ordered.
+        base: of the inverse frequencies at first.
+
+    Raises:
+        PositionError: the width of a head is odd.
+    """
+
+    spec = Spec(
+        "veisi2025",
+        "sequence",
+        Cells("R", "MAM", learnable=True, recurring=True, unbound=True, params="(4*d*d + d*h + h)*l"),
+        note="a block counts its projections",
+    )
+
+    def __init__(self, dims: Dims, encoding: Encoding = Order(), base: float = 10000.0) -> None:
+        check_even(self.name, dims)
+        super().__init__(dims, [of_arity(self.name, encoding, 1)])
+        self.gates = of_layers(dims, dims.heads)
+        for gate in self.gates.children():
+            assert isinstance(gate, nn.Linear)
+            nn.init.zeros_(gate.weight)
+            nn.init.constant_(gate.bias, math.log(math.expm1(base ** (2 / dims.head) - 1)))
+
+    def prepare(self, positions: Positions) -> Tensor:
+        """(b or 1, m) the rank of each unit."""
+        return ranks(self.name, self.encodings[0], positions)
+
+    def project(self, x: Tensor, site: Site) -> tuple[Tensor, Tensor, Tensor]:
+        q, k, v = super().project(x, site)
+        turns = 1 / (1 + functional.softplus(wide(self.gates[site.layer](x))))
+        return q, torch.cat([k, turns.transpose(1, 2)[..., None].to(k.dtype)], dim=-1), v
+
+    def mixed(self, q: Tensor, k: Tensor, v: Tensor, seen: Tensor, prepared: Tensor, site: Site) -> Tensor:
+        powers = torch.arange(self.dims.head // 2, device=k.device)
+        angles = _summed(wide(k[..., -1:]) ** powers, prepared)
+        q, k = Turns(angles[:, :, -q.shape[2] :], angles).halves(q, k[..., :-1])
+        return softmax(self.scores(q, k), seen, site.dropout).to(v.dtype) @ v
+
+
+def _summed(numbers: Tensor, rank: Tensor) -> Tensor:
+    """(b, h, m, p) for each unit the sum over those up to it, by rank (b or 1, m)."""
+    at, order = (each[:, None, :, None].expand(numbers.shape) for each in (rank, rank.argsort(dim=1)))
+    return numbers.gather(2, order).cumsum(dim=2).gather(2, at)

@@ -15,7 +15,7 @@ from structpe.positions import MODELS, Dims, PositionModel, Positions, Site
 from structpe.positions.decay import GRAPEA
 from structpe.positions.own_attention import ForgettingAttention, StickBreaking
 from structpe.positions.rotary import RotaryHalf
-from structpe.positions.rotary_adaptive import GRAPEM, RePo, SelectiveRoPE
+from structpe.positions.rotary_adaptive import GRAPEM, CARoPE, RePo, SelectiveRoPE
 from structpe.structure import Structure
 from structpe.terms import Terms
 from tests.positions.cases import TREES, Around, encoded, labelled_path, made, noise
@@ -172,6 +172,43 @@ def test_selective_rope_adds_up_what_units_contain(structure: Structure, key: De
         torch.testing.assert_close(mine[0], model.outs[layer](out.flatten(1)), rtol=0, atol=1e-7)
 
 
+@pytest.mark.parametrize(("structure", "key"), [(labelled_path(6), None), (TREES[0], Depth())])
+@torch.no_grad()
+def test_carope_adds_up_powers_that_units_choose(structure: Structure, key: Depth | None) -> None:
+    options = {"encoding": key} if key else {}
+    model, n = made("carope", Dims(8, 2, 2), **options), structure.unit_count
+    assert isinstance(model, CARoPE)
+    number = key.one(structure).values.tolist() if key else range(n)
+    order = sorted(range(n), key=lambda u: (number[u], u))
+    x = noise(1, n, 8)
+    for layer in range(2):
+        mine, _ = model.attend(x, model.prepare(encoded(model, [structure])), Site(layer), Terms())
+        q, k, v = model.projections[layer](x[0]).view(n, 3, 2, 4).unbind(1)
+        chosen = 1 / (1 + (1 + model.gates[layer](x[0]).exp()).log())
+        angles = torch.zeros(n, 2, 2, dtype=torch.float64)
+        for place, u in enumerate(order):
+            for h, pair in itertools.product(range(2), range(2)):
+                angles[u, h, pair] = sum(chosen[other, h] ** pair for other in order[: place + 1])
+        first, second = (
+            torch.complex(each[..., :2], each[..., 2:]) * torch.polar(torch.ones_like(angles), angles)
+            for each in (q, k)
+        )
+        score = torch.einsum("ihp,jhp->hij", first, second.conj()).real / 2
+        out = torch.einsum("hij,jhd->ihd", score.softmax(-1), v).flatten(1)
+        torch.testing.assert_close(mine[0], model.outs[layer](out), rtol=0, atol=1e-12)
+
+
+@torch.no_grad()
+def test_carope_starts_as_rotary() -> None:
+    model, x = CARoPE(Dims(12, 2, 1)).double(), noise(1, 6, 12)
+    mine, _ = model.attend(x, model.prepare(encoded(model, [labelled_path(6)])), Site(0), Terms())
+    q, k, v = (each.transpose(0, 1)[None] for each in model.projections[0](x[0]).view(6, 3, 2, 6).unbind(1))
+    rotary = RotaryHalf(Dims(12, 2, 1))
+    score = scores(rotary, encoded(rotary, [labelled_path(6)]), q, k, 0)
+    wanted = model.outs[0]((score.softmax(-1) @ v).transpose(1, 2).flatten(2))
+    torch.testing.assert_close(mine, wanted, rtol=0, atol=1e-5)
+
+
 @torch.no_grad()
 def test_repo_puts_units_where_their_content_says() -> None:
     model, x = made("repo", Dims(8, 2, 2), rank=3, base=20.0), noise(1, 5, 8)
@@ -207,7 +244,7 @@ def test_cable_is_forgetting_attention() -> None:
     torch.testing.assert_close(mine[0], wanted, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["stick-breaking", "grape-a", "selective-rope", "pope", "grape-m", "repo"])
+@pytest.mark.parametrize("name", ["stick-breaking", "grape-a", "selective-rope", "pope", "grape-m", "repo", "carope"])
 @torch.no_grad()
 def test_a_step_is_the_last_row(name: str) -> None:
     model, x = MODELS[name](Dims(8, 2, 2)).double().eval(), noise(2, 6, 8)
