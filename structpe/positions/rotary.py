@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -294,6 +295,9 @@ Inner: TypeAlias = str | dict[str, Any]
 """Name of a rotary model that says how fast pairs turn, or a mapping with ``name`` and its options."""
 PLAIN = "plain"
 
+GOLDEN = math.pi * (math.sqrt(5) - 1) / 2
+"""The golden angle of half a turn: any number of its multiples are spread evenly."""
+
 
 class Rotary(RotaryModel, name="rotary"):
     """Rotary positions, pairs of neighbouring channels (Su et al. 2021).
@@ -328,6 +332,12 @@ class Rotary(RotaryModel, name="rotary"):
         order: how pairs are shared out: "sections" of pairs in a row (Qwen2-VL); or "interleaved", pair i with axis i
             mod m while that has pairs left, and with the first axis then (Qwen3-VL); or "alternating", the axes after
             the first in turn, and the first with the slowest pairs (VideoRoPE).
+        directions: what a pair turns with, of two axes (y, x): the number on its axis, "axes"; or "golden", sin(a) y +
+            cos(a) x, where a grows by the golden angle pi (sqrt(5) - 1) / 2 from pair to pair and from head to head, so
+            each sees another diagonal (Golden Gate RoPE of J. Xiong, jerryxio.ng/posts/nd-rope, with ``frequencies``
+            from a least to a greatest one). Learned directions are ``mixed-rotary``.
+        phases: one angle for each pair, added to those of keys: the offset at which query and key meet best; as the
+            learned ones of ``pope``.
         attention_factor: factor of the turned queries and keys, above 0; None for that of the frequencies, or 1.
         precision: of the angles: "double", or "single", as most other libraries have them.
 
@@ -349,6 +359,8 @@ class Rotary(RotaryModel, name="rotary"):
         axes: tuple[Encoding, ...] = (),
         sections: tuple[int, ...] = (),
         order: Literal["sections", "interleaved", "alternating"] = "sections",
+        directions: Literal["axes", "golden"] = "axes",
+        phases: tuple[float, ...] = (),
         attention_factor: float | None = None,
         precision: Literal["double", "single"] = "double",
     ) -> None:
@@ -377,14 +389,46 @@ class Rotary(RotaryModel, name="rotary"):
         self.given = attention_factor is not None
         self.on, self.axes = len(on), _shared_out(self.name, count, turned.width // 2, sections, order)
         turning.precision = torch.float64 if precision == "double" else torch.float32
+        self.phases, self.golden = phases, directions == "golden"
+        if self.golden and (count != 2 or sections or order != "sections"):
+            raise PositionError(f"position model {self.name!r} has golden directions on two axes, without sections")
+        if phases and len(phases) != len(self.axes):
+            raise PositionError(
+                f"position model {self.name!r} takes a phase for each of the {len(self.axes)} pairs of channels that "
+                f"it turns; given are {len(phases)}"
+            )
+
+    def prepare(self, positions: Positions) -> Turns:
+        """The angles, once for all layers."""
+        turns = super().prepare(positions)
+        given = (turns.queries, turns.keys, turns.query_lengths, turns.key_lengths)
+        queries, keys, *lengths = map(self._of_heads, given) if self.golden else given
+        if self.phases:
+            keys = keys + torch.tensor(self.phases, dtype=keys.dtype, device=keys.device)
+        return Turns(queries, keys, *lengths)
+
+    def _of_heads(self, numbers: Tensor | float) -> Any:
+        """(b, h, n, p) of (b, 1, n h, p); a number as it is."""
+        if not isinstance(numbers, Tensor) or numbers.ndim < 3:
+            return numbers
+        return numbers[:, 0].unflatten(1, (-1, self.dims.heads)).transpose(1, 2)
 
     def angles(self, places: Tensor, *others: Tensor) -> tuple[Tensor, Tensor | float]:
+        own, others = others[: self.on - 1], others[self.on - 1 :]
         if self.coordinates > 1:
             # A unit without a place in the grid is not turned; its whole numbers are -1.
-            places = (places if places.is_floating_point() else places.clamp(min=0))[..., list(self.axes)]
+            places = places if places.is_floating_point() else places.clamp(min=0)
         elif self.on > 1:
-            places = torch.stack([places, *others[: self.on - 1]], dim=-1)[..., list(self.axes)]
-        angles, lengths = self.turning.angles(places, *others[self.on - 1 :])
+            places = torch.stack([places, *own], dim=-1)
+        if self.golden:
+            heads, pairs = self.dims.heads, len(self.axes)
+            spread = torch.arange(heads * pairs, dtype=torch.float64, device=places.device) * GOLDEN
+            towards = torch.stack([spread.sin(), spread.cos()])
+            places = (places.double() @ towards).unflatten(2, (heads, pairs)).flatten(1, 2)
+            others = tuple(each.repeat_interleave(heads, dim=1) for each in others)
+        elif self.coordinates * self.on > 1:
+            places = places[..., list(self.axes)]
+        angles, lengths = self.turning.angles(places, *others)
         return angles, self.attention_factor if self.given else lengths
 
     def terms(self, prepared: Any, site: Site) -> Terms:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -212,6 +215,51 @@ def test_one_encoding_of_coordinates_is_several_axes(layout: str) -> None:
     one = build({**options, "axes": ["coordinates"]}, Dims(12, 1, 1))
     several = build({**options, "axes": [{"name": "feature", "key": key} for key in ("row", "column")]}, Dims(12, 1, 1))
     assert torch.equal(turned(one, both, x), turned(several, both, x))
+
+
+def test_golden_directions_turn_with_diagonals() -> None:
+    """Each pair of each head with its own, as if the projection of the place were the place."""
+    structure, x = with_class_token(grid((3, 4))), noise(2, 13, 6)
+    options = {"name": "rotary", "layout": "halves", "directions": "golden"}
+    mine = turned(build({**options, "axes": ["coordinates"]}, Dims(12, 2, 1)), structure, x)
+    for u, (row, column) in enumerate(structure.features["coordinates"].clip(0).tolist()):
+        for h, i in itertools.product(range(2), range(3)):
+            direction = (3 * h + i) * math.pi * (math.sqrt(5) - 1) / 2
+            angle = (row * math.sin(direction) + column * math.cos(direction)) * 10000 ** (-i / 3)
+            wanted = complex(x[h, u, i], x[h, u, i + 3]) * complex(math.cos(angle), math.sin(angle))
+            assert complex(mine[h, u, i], mine[h, u, i + 3]) == pytest.approx(wanted, abs=1e-12)
+    assert torch.equal(mine[:, 0], x[:, 0])
+    with pytest.raises(PositionError, match="has golden directions on two axes, without sections"):
+        build(options, Dims(12, 2, 1))
+
+
+@pytest.mark.parametrize(
+    "frequencies", [{"name": "longrope", "kept": 2}, {"name": "dynamic-ntk", "original_length": 3}]
+)
+def test_golden_directions_with_frequencies_of_each_unit(frequencies: dict[str, Any]) -> None:
+    """The first pair of the first head turns with the column, so as if that were the place in a text."""
+    images, x = [grid((1, 9)), grid((1, 4))], noise(2, 2, 9, 6)
+    options = {"name": "rotary", "layout": "halves", "frequencies": frequencies}
+    golden = build({**options, "axes": ["coordinates"], "directions": "golden"}, Dims(12, 2, 1))
+    plain = build(options, Dims(12, 2, 1))
+    mine, other = (
+        each.terms(each.prepare(encode(images, each.encodings)), Site(0)).maps[0](x, x)[0] for each in (golden, plain)
+    )
+    torch.testing.assert_close(mine[:, 0, :, [0, 3]], other[:, 0, :, [0, 3]], rtol=0, atol=1e-12)
+
+
+def test_phases_are_added_to_the_angles_of_keys() -> None:
+    model = build({"name": "rotary", "phases": [0.5, -1.0, 0.0]}, Dims(6, 1, 1))
+    plain, x = build("rotary", Dims(6, 1, 1)), noise(1, 1, 4, 6)
+    positions = encode([path("abcd")], model.encodings)
+    (turn,), (other,) = (each.terms(each.prepare(positions), Site(0)).maps for each in (model, plain))
+    (q, k), (same, _) = turn(x, x), other(x, x)
+    assert torch.equal(q, same)
+    numbers = torch.view_as_complex(same.unflatten(-1, (3, 2)).contiguous())
+    wanted = numbers * torch.polar(torch.ones(3), torch.tensor([0.5, -1.0, 0.0])).to(numbers.dtype)
+    torch.testing.assert_close(k, torch.view_as_real(wanted).flatten(-2), rtol=0, atol=1e-6)
+    with pytest.raises(PositionError, match="a phase for each of the 3 pairs of channels that it turns; given are 1"):
+        build({"name": "rotary", "phases": [0.5]}, Dims(6, 1, 1))
 
 
 @pytest.mark.parametrize(
