@@ -45,7 +45,7 @@ ALIKE: tuple[str, ...] = (
     "dape carope dape-v2 forgetting-attention grape-a path-attention selective-rope stick-breaking",
     "deberta-emd detr-learned",
     "dufter-abs fire",
-    "dynamic-ntk circle-rope dinov3-rotary dynamic-interpolation eva-02-rotary longrope-dynamic video-rope",
+    "dynamic-ntk circle-rope dinov3-rotary dynamic-interpolation eva-02-rotary longrope-dynamic longrope2 video-rope",
     "floater floater-convolution",
     "floater-input universal",
     "glm-global mlp-bias random-walk-bias rbf-bias",

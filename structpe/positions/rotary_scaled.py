@@ -29,6 +29,7 @@ __all__ = [
     "DynamicNTK",
     "Llama3",
     "LongRoPE",
+    "LongRoPE2",
     "LongRoPEDynamic",
     "NTKAware",
     "NTKByParts",
@@ -517,3 +518,57 @@ class LongRoPEDynamic(DynamicRotaryModel, name="longrope-dynamic"):
                 f"give an 'original_length' nearer to the length of such texts, or use 'longrope'"
             )
         return inverse_frequencies(self.dims.head, lengths.device, self.base) / factors
+
+
+class LongRoPE2(DynamicRotaryModel, name="longrope2"):
+    """LongRoPE2: a factor for each pair in long texts, and rotary positions of training in others (Shang et al. 2025).
+
+    ``longrope`` in texts of more than L' units; ``rotary-half`` in those of L' units or fewer.
+
+    Models are trained with both, so that short texts keep what they have: the mixed context window of LongRoPE2. It
+    finds the factors lambda by another search than LongRoPE, which is not included either. (Shang et al. 2025; the
+    authors' code is that of ``longrope``.) Frequencies are those of Hugging Face's "longrope" with 1 as each
+    "short_factor", which multiplies queries and keys by c in short texts too; here c is for long ones. As of
+    ``dynamic-ntk``, L is of each text, so that decoders cannot use it.
+
+    Args:
+        factors: lambda, d_h/2 positive numbers; the default is that of ``longrope``.
+        scale: a, 1 or more.
+        original_length: L', 2 or more.
+        attention_factor: c, above 0; None as in ``longrope``.
+
+    Raises:
+        PositionError: a scale below 1, a length below 2, another number of factors, or a c of 0 or less.
+    """
+
+    spec = Spec(
+        "shang2025",
+        "sequence",
+        CELLS,
+        note="a text longer than those of training changes all its angles with its length, not with places",
+    )
+
+    def __init__(
+        self,
+        dims: Dims,
+        encoding: Encoding = Order(),
+        length: Encoding = Size(),
+        base: float = 10000.0,
+        factors: tuple[float, ...] = (),
+        scale: float = 4.0,
+        original_length: int = 4096,
+        attention_factor: float | None = None,
+    ) -> None:
+        check_longer(self.name, scale=scale)
+        super().__init__(dims, encoding, length, base, original_length)
+        self.lengthened = length_of(self.name, attention_factor, sharper(self.name, scale, original_length))
+        self.factors = factors_of(self.name, dims, factors, scale)
+
+    def angles(self, places: Tensor, *others: Tensor) -> tuple[Tensor, Tensor | float]:
+        angles, _ = super().angles(places, *others)
+        longer = (others[0] > self.original_length)[:, None, :, None]
+        return angles, torch.where(longer, self.lengthened, angles.new_ones((), dtype=torch.float64))
+
+    def of_lengths(self, lengths: Tensor) -> Tensor:
+        trained = inverse_frequencies(self.dims.head, lengths.device, self.base)
+        return torch.where(lengths > self.original_length, trained / self.factors.to(lengths.device), trained)

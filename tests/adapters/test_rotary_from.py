@@ -83,6 +83,18 @@ def test_every_type_to_the_bit(kind: str, length: int) -> None:
         assert torch.equal(mine, table)
 
 
+@pytest.mark.parametrize("length", [50, 64, 65, 150])
+def test_longrope2_has_the_frequencies_of_longrope_with_short_factors_of_1(length: int) -> None:
+    parameters = {"rope_type": "longrope", "rope_theta": 1e4, **TYPES["longrope"], "short_factor": [1.0] * 8}
+    theirs = rotary_from(LlamaConfig(**SIZES, rope_parameters=parameters), length=length)
+    mine = {"name": "longrope2", "factors": LONG, "original_length": 64, "scale": 4.0, "attention_factor": 2.0}
+    factor = 2.0 if length > 64 else 1.0
+    for found, table in zip(
+        cos_sin(mine, length), cos_sin({**theirs, "attention_factor": factor}, length), strict=True
+    ):
+        torch.testing.assert_close(found.float(), table, rtol=0, atol=2e-5)
+
+
 def test_a_share_of_channels() -> None:
     parameters = {"rope_type": "default", "rope_theta": 1e4, "partial_rotary_factor": 0.25}
     config = GPTNeoXConfig(**SIZES, rope_parameters=parameters)
