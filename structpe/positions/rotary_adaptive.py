@@ -17,7 +17,7 @@ from structpe.positions.block import CachedBlock, joined, of_layers, ranks, soft
 from structpe.positions.places import UnitModel
 from structpe.positions.rotary import RotaryModel, Turns, check_even
 from structpe.positions.sinusoids import inverse_frequencies
-from structpe.precision import wide
+from structpe.precision import exactly, wide, widened
 from structpe.terms import Terms
 
 __all__ = ["GRAPEM", "CARoPE", "PoPE", "Polar", "RePo", "SelectiveRoPE"]
@@ -271,7 +271,7 @@ class CARoPE(CachedBlock, name="carope"):
     biases: our choices.
 
     Angles add up in the order of the encoding; of units with the same number those stored later are later. Units that a
-    mask hides count, those of padding do not. A decoder keeps f as one more channel of the keys.
+    mask hides count, those of padding do not. A decoder keeps f as two more channels of the keys.
 
     Args:
         dims: sizes of the Transformer; the width of a head must be even.
@@ -304,13 +304,16 @@ class CARoPE(CachedBlock, name="carope"):
 
     def project(self, x: Tensor, site: Site) -> tuple[Tensor, Tensor, Tensor]:
         q, k, v = super().project(x, site)
-        turns = 1 / (1 + functional.softplus(wide(self.gates[site.layer](x))))
-        return q, torch.cat([k, turns.transpose(1, 2)[..., None].to(k.dtype)], dim=-1), v
+        turns = 1 / (1 + functional.softplus(exactly(widened(self.gates[site.layer]))(wide(x))))
+        turns = turns.transpose(1, 2)[..., None]
+        # Errors would add up over a text: in half precision, what is lost of a number is a second one.
+        near = turns.to(k.dtype)
+        return q, torch.cat([k, near, (turns - near).to(k.dtype)], dim=-1), v
 
     def mixed(self, q: Tensor, k: Tensor, v: Tensor, seen: Tensor, prepared: Tensor, site: Site) -> Tensor:
         powers = torch.arange(self.dims.head // 2, device=k.device)
-        angles = _summed(wide(k[..., -1:]) ** powers, prepared)
-        q, k = Turns(angles[:, :, -q.shape[2] :], angles).halves(q, k[..., :-1])
+        angles = _summed(wide(k[..., -2:]).sum(-1, keepdim=True) ** powers, prepared)
+        q, k = Turns(angles[:, :, -q.shape[2] :], angles).halves(q, k[..., :-2])
         return softmax(self.scores(q, k), seen, site.dropout).to(v.dtype) @ v
 
 
