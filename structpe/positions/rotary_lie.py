@@ -103,11 +103,14 @@ class LieModel(GridModel):
         """(h or 1, blocks, axes, g, g) the skew-symmetric A_c."""
 
     def terms(self, prepared: PairCoordinates, site: Site) -> Terms:
-        generators = self.generators(site.layer)
-        keys = _rotations(prepared.keys, generators)
+        keys = self.rotations(prepared.keys, site.layer)
         same = prepared.queries.shape == prepared.keys.shape  # then they are the same units
-        queries = keys if same else _rotations(prepared.queries, generators)
+        queries = keys if same else self.rotations(prepared.queries, site.layer)
         return Terms(maps=(Rotations(queries, keys).turned,))
+
+    def rotations(self, places: Tensor, layer: int) -> Tensor:
+        """(b, h, n, blocks, g, g) R(x) of the places (b, n, axes)."""
+        return _rotations(places, self.generators(layer))
 
 
 def block_of(model: str, dims: Dims, block: int | None) -> int:
@@ -339,6 +342,14 @@ class ComRoPEAP(LieModel, name="comrope-ap"):
         blocks = torch.arange(own.shape[1], device=own.device) % self.axes
         turned = blocks[:, None] == torch.arange(self.axes, device=own.device)
         return own * turned[..., None, None]
+
+    def rotations(self, places: Tensor, layer: int) -> Tensor:
+        # Axis by axis, whose distinct coordinates are far fewer than the places of an image.
+        own = skew(self.entries[layer], self.block)[:, :, None]
+        of_axes = [_rotations(places[..., [axis]], own[:, axis :: self.axes]) for axis in range(self.axes)]
+        blocks = torch.arange(own.shape[1], device=own.device)
+        order = torch.cat([blocks[axis :: self.axes] for axis in range(self.axes)]).argsort()
+        return torch.cat(of_axes, dim=3).index_select(3, order)
 
 
 class CayleyString(GridModel, name="cayley-string"):
