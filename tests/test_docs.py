@@ -26,8 +26,8 @@ from structpe.positions import MODELS
 from structpe.positions.citing import reference
 from structpe.registry import Registry
 from tests.cli.running import structpe
-from tests.each import each
 from tests.forking import forked
+from tests.looped import looped
 from tests.modules import ROOT, modules
 
 MADE = {ROOT / "docs" / "catalogue.md", ROOT / "docs" / "cheatsheet.md"}
@@ -130,7 +130,7 @@ def test_the_readme_runs(workplace: Path) -> None:
     assert len(ran) >= 4
 
 
-@each("page", PAGES)
+@looped("page", PAGES)
 def test_links_lead_somewhere(page: Path) -> None:
     files = [(page.parent / link).resolve() for link in LINK.findall(page.read_text(encoding="utf-8"))]
     assert not [file for file in files if file not in MADE and not file.exists()]

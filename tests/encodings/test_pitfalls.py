@@ -22,6 +22,7 @@ from structpe.encodings.compiled import slow
 from structpe.encodings.label_path import LabelPath, PathToken
 from structpe.structure import Structure, path
 from tests.encodings.asking import asked
+from tests.looped import looped
 
 LONE = Structure(("x",), np.zeros((0, 2), dtype=int), root=0)
 APART = Structure(("a", "b", "c", "d", "e"), [[0, 1], [2, 3]], ("x", "y"))  # two parts and an isolated node
@@ -68,7 +69,7 @@ def test_no_trivial_vector_of_any_part_is_left() -> None:
     np.testing.assert_allclose(whole, [0, 1], atol=1e-6)
 
 
-@pytest.mark.parametrize("name", sorted(ENCODINGS))
+@looped("name", sorted(ENCODINGS))
 def test_one_node_without_an_edge_is_encoded(name: str) -> None:
     alone = path(["x"])
     encoded = asked(name).fit([path("ab")]).one(alone)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from itertools import accumulate, repeat
 
 import networkx
 import numpy as np
@@ -27,7 +28,8 @@ def literal(structure: Structure, steps: int) -> np.ndarray:
     for i, row in enumerate(counts):
         if row.sum():
             walk[i] = row / row.sum()
-    return np.stack([np.diag(np.linalg.matrix_power(walk, step)) for step in range(1, steps + 1)], axis=1)
+    powers = accumulate(repeat(walk, steps), np.matmul)
+    return np.stack([np.diag(power) for power in powers], axis=1)
 
 
 @examples(50)

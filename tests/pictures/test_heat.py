@@ -14,7 +14,7 @@ from structpe.pictures import PictureError
 from structpe.pictures.heat import Heat, heat_of, unit_names
 from structpe.pictures.view import view
 from structpe.structure import Structure, path
-from tests.each import each
+from tests.looped import looped
 from tests.pictures.cases import FORMS, MEANING, PARSE, SEQUENCE
 from tests.positions.cases import TREES
 
@@ -68,7 +68,7 @@ def test_a_slice_of_vectors_is_chosen_and_said() -> None:
         heat_of(SEQUENCE, Offset(), 1)
 
 
-@each("name", ENCODINGS)
+@looped("name", ENCODINGS)
 def test_every_encoding_can_be_looked_at(name: str) -> None:
     seen = 0
     for structure in (*FORMS.values(), *TREES):

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from structpe.errors import ConfigError
 from structpe.plain import from_yaml, to_yaml
+from tests.examples import examples
+from tests.looped import looped
 from tests.representatives import only
 
 ROOT = Path(__file__).parents[2]
@@ -40,6 +42,7 @@ def test_our_files_say_what_another_loader_reads(file: Path) -> None:
     assert from_yaml(text) == yaml.safe_load(text)
 
 
+@examples(30)
 @given(PLAIN)
 def test_what_is_dumped_is_read_again(data: object) -> None:
     assert from_yaml(to_yaml(data)) == data
@@ -68,7 +71,7 @@ WORDS = (
 )
 
 
-@pytest.mark.parametrize("text", WORDS)
+@looped("text", WORDS)
 def test_words_with_a_meaning(text: str) -> None:
     assert from_yaml(text) == yaml.safe_load(text)
 

@@ -15,10 +15,10 @@ ENTRY = (
     "<lex comment='good' lid='1'>Text {0}.</lex></entry>\n"
 )
 FILES = {
-    "a.conllu": "".join(map(TREE.format, range(3))),
+    "a.conllu": "".join(map(TREE.format, range(2))),
     "a.ptb": "(S (NP (DT The) (NN bird)) (VP (VBZ sings)))\n( (S (X a)\n    (Y b)))\n(S (A a))\n",
     "a.amr": '# ::id one\n# ::snt A b .\n(a / alpha~e.1 :ARG0 (b / beta))\n\n# ::id two\n(c / gamma :mod "x )")\n',
-    "a.xml": "<benchmark><entries>\n" + "".join(map(ENTRY.format, range(3))) + "</entries></benchmark>\n",
+    "a.xml": "<benchmark><entries>\n" + "".join(map(ENTRY.format, range(2))) + "</entries></benchmark>\n",
     "a.g6": "DQc\nH?AAFFO\n&DI?AO?\n",
     "a.nt": '<http://a> <http://b> <http://c> .\n<http://d> <http://e> "f . "@en .\n_:x <http://e> _:y . # end\n',
     "a.ttl": '@prefix e: <http://x#> .\ne:a e:b "x#", """q " .\n . """ ; a e:C.\n# c .\ne:c e:p [ e:q ( 1 2 ) ] .\n',

@@ -24,10 +24,12 @@ from structpe.structure import Structure
 from structpe.tasks.config import make
 from structpe.tasks.prediction.config import PredictionConfig
 from structpe.tasks.prediction.predictor import Predictor, Signature
+from structpe.tasks.prediction.report import Outcome
 from structpe.tasks.runs import train
 from structpe.tasks.runs.prediction import PredictionRun
 from tests.cli.running import complaint, output
 from tests.cli.running import structpe as command
+from tests.looped import looped
 from tests.tasks.prediction.test_pairs import config as pairs
 from tests.tasks.prediction.tiny import MODEL, RWSE, TRAINING, data_in, single
 
@@ -64,17 +66,22 @@ def config(folder: Path, objective: str, targets: list[str], **changed: Any) -> 
     )
 
 
-def test_predictions_of_the_test_part_have_the_error_that_the_run_reports(tmp_path: Path) -> None:
-    given = config(tmp_path, "regression", ["carbons"])
-    outcome = train(given)
-    test = [
-        item
-        for item in read(tmp_path / "chains.csv", column="smiles", features="ogb")
-        if item.metadata["part"] == "test"
-    ]
-    (tmp_path / "chains.csv").unlink()  # the data are not needed
-    shutil.rmtree(tmp_path / "encodings", ignore_errors=True)
-    found = structpe.load(given.out).predict([item.structure for item in test])
+@pytest.fixture(scope="module")
+def chains(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a run of regression, whose data are gone: they are not needed."""
+    folder = tmp_path_factory.mktemp("chains")
+    train(config(folder, "regression", ["carbons"]))
+    (folder / "chains.csv").unlink()
+    shutil.rmtree(folder / "encodings", ignore_errors=True)
+    return folder / "run"
+
+
+def test_predictions_of_the_test_part_have_the_error_that_the_run_reports(chains: Path, tmp_path: Path) -> None:
+    items = read(table(tmp_path), column="smiles", features="ogb")
+    test = [item for item in items if item.metadata["part"] == "test"]
+    outcome = Outcome.load(chains)
+    assert outcome is not None
+    found = structpe.load(chains).predict([item.structure for item in test])
     assert len(found) == len(test) == 10
     wanted = np.array([float(item.metadata["carbons"]) for item in test])
     assert np.abs(found.columns["carbons"] - wanted).mean() == pytest.approx(outcome.test, rel=1e-5)
@@ -130,14 +137,6 @@ def test_nodes_are_predicted_one_by_one(tmp_path: Path) -> None:
     np.testing.assert_allclose(two.scores[:64], found.scores, rtol=1e-4, atol=1e-6)
     np.testing.assert_allclose(two.scores[64:], predictor.predict(small).scores, rtol=1e-4, atol=1e-6)
     assert list(two.table(["left", "right"])["id"][[0, -1]]) == ["left", "right"]
-
-
-@pytest.fixture(scope="module")
-def chains(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a run of regression."""
-    folder = tmp_path_factory.mktemp("chains")
-    train(config(folder, "regression", ["carbons"]))
-    return folder / "run"
 
 
 def test_what_a_model_cannot_read_is_refused(chains: Path) -> None:
@@ -203,8 +202,8 @@ def test_pairs_of_nodes_belong_to_one_graph(tmp_path: Path) -> None:
         structpe.load(given.out)
 
 
-@pytest.mark.parametrize("nodes", [None, Categories((3, 4)), Numbers(5)])
-@pytest.mark.parametrize("name", sorted(OBJECTIVES))
+@looped("nodes", [None, Categories((3, 4)), Numbers(5)])
+@looped("name", sorted(OBJECTIVES))
 def test_a_signature_is_written_and_read_back(name: str, nodes: Features, tmp_path: Path) -> None:
     made: dict[str, Objective] = {
         "link": Link(2, "mrr", entities=7),

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable
 from functools import wraps
 from typing import Any
 
-__all__ = ["each"]
+__all__ = ["looped"]
 
 
-def each(names: str, values: Iterable[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def looped(names: str, values: Iterable[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """As ``pytest.mark.parametrize``, but one test of all cases; an error has a note of the case that it is of.
 
     Fixtures are made once. Below ``@given`` the cases share what is drawn.
@@ -28,7 +28,7 @@ def each(names: str, values: Iterable[Any]) -> Callable[[Callable[..., None]], C
         left = inspect.Signature([parameter for name, parameter in parameters.items() if name not in keys])
 
         @wraps(test)
-        def looped(*given: Any, **named: Any) -> None:
+        def all_cases(*given: Any, **named: Any) -> None:
             others = left.bind(*given, **named).arguments
             for case in cases:
                 chosen = dict(zip(keys, case if len(keys) > 1 else [case], strict=True))
@@ -38,7 +38,7 @@ def each(names: str, values: Iterable[Any]) -> Callable[[Callable[..., None]], C
                     error.add_note(f"case: {chosen}")
                     raise
 
-        looped.__signature__ = left  # type: ignore[attr-defined]
-        return looped
+        all_cases.__signature__ = left  # type: ignore[attr-defined]
+        return all_cases
 
     return decorated
