@@ -11,6 +11,7 @@ import pytest
 
 from structpe.encodings import ENCODINGS
 from structpe.positions import MODELS
+from tests.looped import looped
 from tests.modules import ROOT
 
 TYPESET = runpy.run_path(str(ROOT / "docs" / "site" / "typeset.py"))
@@ -42,8 +43,8 @@ def read_aloud(html: str) -> str:
     )
 
 
-@pytest.mark.parametrize(
-    ("line", "shown"),
+@looped(
+    "line, shown",
     [
         ("s_ij -= m_h |r_ij|", "[s_ij−=m_h|r_ij|]"),
         ("s_ij = (q_i.k_j + q_i.c) / sqrt(d_h) + b", "[s_ij][=(q_i·k_j+q_i·c)/(√(d_h))][+b]"),

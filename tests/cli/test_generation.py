@@ -16,6 +16,7 @@ from structpe.cli.generate import _output
 from structpe.formats import read
 from structpe.nn.search import SearchConfig
 from tests.cli.running import SAMPLE, complaint, output, structpe
+from tests.looped import looped
 
 CONFIG = """
 data: {train: %(sample)s/dev.txt, dev: %(sample)s/test.txt}
@@ -139,9 +140,9 @@ def test_mistakes_are_explained(config: Path, run: Path, tmp_path: Path) -> None
     assert complaint("evaluate", run, FILE, "--beam", "0").startswith("search.beam is 0; it must be 1 or more")
 
 
-@pytest.mark.parametrize("command", ["generate", "evaluate"])
-@pytest.mark.parametrize(
-    ("beam", "message"),
+@looped("command", ["generate", "evaluate"])
+@looped(
+    "beam, message",
     [
         ("0", "search.beam is 0; it must be 1 or more"),
         ("-1", "search.beam is -1; it must be 1 or more"),

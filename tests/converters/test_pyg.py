@@ -14,6 +14,7 @@ from torch_geometric.data import Batch, Data, HeteroData
 from torch_geometric.datasets import FakeDataset, FakeHeteroDataset, KarateClub
 
 from structpe import StructPEError, Structure, as_structure, as_structures, convert, path
+from tests.looped import looped
 from tests.same import assert_same
 from tests.strategies import structures
 
@@ -135,8 +136,8 @@ def test_blocks_keep_each_type_apart() -> None:
         as_structure(data, widths="pad")
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
+@looped(
+    "given, message",
     [
         ({"x": torch.ones(2, 1)}, r"the Data has no 'edge_index'; give one of shape \(2, edges\), empty for none"),
         ({"edge_index": torch.zeros(3, 2).long(), "num_nodes": 2}, r"has shape \(3, 2\); give \(2, edges\)"),

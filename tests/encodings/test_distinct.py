@@ -12,6 +12,7 @@ import pytest
 from structpe.encodings import RRWP, Encoding, Euclidean, Intimacy, PersonalizedPageRank, Resistance, WalkKernel
 from structpe.encodings.columns import significant
 from structpe.structure import Structure, path
+from tests.looped import looped
 from tests.modules import ROOT
 
 
@@ -52,7 +53,7 @@ ALIKE: list[tuple[Encoding, nx.Graph, int]] = [
 ]
 
 
-@pytest.mark.parametrize(("encoding", "graph", "count"), ALIKE, ids=lambda each: getattr(each, "name", str(each)))
+@looped("encoding, graph, count", ALIKE)
 def test_pairs_that_a_symmetry_exchanges_have_one_value(encoding: Encoding, graph: nx.Graph, count: int) -> None:
     assert len(np.unique(encoding.one(drawn(graph)).values, axis=0)) == count
 

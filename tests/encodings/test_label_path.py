@@ -24,6 +24,7 @@ from structpe.structure import Structure, path
 from tests.datasets import corpus
 from tests.encodings.asking import unpadded
 from tests.examples import examples
+from tests.looped import looped
 from tests.strategies import relabelled, structures
 
 MANY = examples(50)
@@ -265,9 +266,9 @@ def test_structures_share_their_sequences(way: Callable[[], AbstractContextManag
     )
 
 
-@pytest.mark.parametrize("way", [nullcontext, slow])
-@pytest.mark.parametrize(
-    ("graph", "pairs"),
+@looped("way", [nullcontext, slow])
+@looped(
+    "graph, pairs",
     [
         (Structure(("x",), []), [[[1]]]),
         (Structure(("x", "y"), [(0, 0), (1, 1)], ("a", "a")), [[[1], [2]], [[2], [1]]]),
@@ -287,7 +288,6 @@ def test_structures_share_their_sequences(way: Callable[[], AbstractContextManag
             ],
         ),
     ],
-    ids=["one node", "loops only", "parallel", "cycle", "square"],
 )
 def test_small_graphs(way: Callable[[], AbstractContextManager[None]], graph: Structure, pairs: list[Any]) -> None:
     with way():

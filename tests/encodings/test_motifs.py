@@ -15,6 +15,7 @@ from structpe.encodings import Motifs, RandomWalk
 from structpe.errors import EncodingError
 from structpe.structure import Structure, path
 from tests.examples import examples
+from tests.looped import looped
 from tests.strategies import structures
 
 LISTED: dict[Any, list[tuple[int, int]]] = {
@@ -88,8 +89,8 @@ def test_motifs_in_other_words() -> None:
     np.testing.assert_array_equal(listed.one(path("abc")).values, Motifs(("clique-3",)).one(path("abc")).values)
 
 
-@pytest.mark.parametrize(
-    ("motifs", "message"),
+@looped(
+    "motifs, message",
     [
         ((), "needs one motif or more, such as 'cycle-6'; none is given"),
         (("wheel-5",), "has no motif 'wheel-5'; give cycle-K, path-K, star-K or clique-K with K from 2 to 12"),

@@ -127,7 +127,7 @@ def test_the_ends_of_a_path_are_as_far_apart_as_it_is_long(size: int) -> None:
     assert UndirectedDistance().one(path(["x"] * size)).pairs().max() == size - 1
 
 
-@pytest.mark.parametrize("size", [126, 127, 128, 129, 254, 255, 256, 257])
+@looped("size", [126, 127, 128, 129, 254, 255, 256, 257])
 def test_eight_bits_hold_the_paths_of_every_graph_that_gets_them(size: int) -> None:
     """Some number of eight bits means that there is no path; no path may be so long that it is taken for that."""
     backwards = Structure(("x",) * size, np.column_stack([np.arange(1, size), np.arange(size - 1)]))  # no sequence

@@ -25,6 +25,7 @@ from structpe.pictures.compare import SHIFT, changes, shifted
 from structpe.pictures.given import FORMS, LETTERS, item_of_text
 from structpe.pictures.head_patterns import of_encoder
 from structpe.pictures.scene import FIRST, Choices, scene
+from tests.looped import looped
 from tests.pictures.cases import FORMS as DRAWN
 from tests.pictures.cases import PARSE
 from tests.pictures.runs import predicted, written
@@ -53,8 +54,8 @@ def test_each_form_of_text_is_read(form: str) -> None:
     assert 3 < item.structure.size < 20
 
 
-@pytest.mark.parametrize(
-    ("form", "text", "heads", "message"),
+@looped(
+    "form, text, heads, message",
     [
         ("words", "  ", "", "the text is empty; give words in their order"),
         ("words", "a " * LETTERS, "", f"the text has {2 * LETTERS:,} letters, and the app takes {LETTERS:,}; paste"),
@@ -81,8 +82,8 @@ def test_a_missing_parser_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
         item_of_text("sentence", "she sings")
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
+@looped(
+    "change, message",
     [
         ({"a": "sinusoidl"}, "Did you mean 'sinusoidal'"),
         ({"first": "dept"}, "Did you mean 'depth'"),

@@ -30,7 +30,7 @@ from tests.representatives import only
 
 FULL = [(a, b) for a in range(8) for b in range(a + 1, 8)]
 SIX, SATELLITES = [f"node {i}" for i in range(6)], [f"satellite {i}" for i in range(16)]
-WORDS = ("a long label of a node here", "another long label of it")
+TWO = ("a long label of a node here", "another long label of it")
 CITIES = ("北京大学", "Москва", "القاهرة", "दिल्ली", "東京都", "서울", "Αθήνα", "ไทย")
 OF_CITIES = ("首都", "город", "مدينة", "शहर", "都市", "도시", "πόλη")
 SYMBOLS = ("😀", "🚀 rocket", "👩‍👩‍👧", "🇩🇪", "e\u0301", "Ⅷ")
@@ -45,8 +45,8 @@ DRAWN = {
     "one": path(["one"]),
     "one, no order": graph(["lonely"], []),
     "two": graph("ab", [(0, 1)], ["relation"], order=np.arange(2), root=0),
-    "two, long": graph(WORDS, [(0, 1)], ["isPartOfSomethingElse"], root=0),
-    "two, of a text": graph(WORDS, [(1, 0)], ["nsubj"], order=np.arange(2), root=1),
+    "two, long": graph(TWO, [(0, 1)], ["isPartOfSomethingElse"], root=0),
+    "two, of a text": graph(TWO, [(1, 0)], ["nsubj"], order=np.arange(2), root=1),
     "nine": large(9, "graph"),
     "thirty": large(30, "graph"),
     "sixty": large(60, "graph"),
@@ -54,7 +54,7 @@ DRAWN = {
     "scripts": graph(CITIES, [(0, i) for i in range(1, 8)], OF_CITIES, root=0),
     "symbols": graph(SYMBOLS, [(i, (i + 1) % 6) for i in range(6)], SYMBOLS),
     "parallel": graph(["Alan Bean", "NASA"], [(0, 1)] * 4 + [(1, 0)], ["operator", "employer", "crew", "of", "by"]),
-    "parallel below a root": graph(WORDS, [(0, 1)] * 4 + [(1, 0)], ["operator", "employer", "crew", "of", "by"], root=0),
+    "parallel below a root": graph(TWO, [(0, 1)] * 4 + [(1, 0)], ["operator", "employer", "crew", "of", "by"], root=0),
     "loops": graph("abcde", [(0, 0), (0, 0), (0, 1), (1, 0), (3, 4)], "stuvw"),
     "loops below a root": graph("abcde", [(0, 0), (0, 0), (0, 1), (1, 0), (3, 4)], "stuvw", root=0),
     "all joined": graph([f"node {i}" for i in range(8)], FULL, [f"relation{i}" for i in range(len(FULL))]),

@@ -14,6 +14,7 @@ from structpe.pictures.heat import heat_of, in_order, unit_labels, unit_names
 from structpe.pictures.view import view
 from structpe.structure import Structure, path
 from structpe.transforms.nodes import levi
+from tests.looped import looped
 from tests.pictures.cases import DIMS, MEANING, PARSE
 from tests.pictures.measuring import faults
 from tests.pictures.runs import written
@@ -26,8 +27,8 @@ def units(nodes: list[str], texts: list[list[str]]) -> Structure:
     return path(nodes).with_units([text for own in texts for text in own], owner)
 
 
-@pytest.mark.parametrize(
-    ("nodes", "texts", "labels"),
+@looped(
+    "nodes, texts, labels",
     [
         (["lighthouse", "old"], [["Ġlight", "house"], ["Ġ", "old"]], ["light", "house", "␣", "old"]),
         (["want-01"], [["Ġwant"]], ["want"]),

@@ -7,6 +7,7 @@ import structpe.formats.text
 from structpe.errors import ReadError, StructureError
 from structpe.formats import as_text, read
 from tests.datasets import SAMPLES, corpus
+from tests.looped import looped
 from tests.representatives import only
 
 AFRIKAANS = "AF-AfriBooms/af_afribooms-ud-dev"
@@ -64,8 +65,8 @@ def test_words_of_a_range_have_their_part_of_it(write, whole, words, parts):
     assert [text[a:b] for a, b in item.structure.features["span"]] == [*parts, words[-1]]
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "error", "message"),
+@looped(
+    "old, new, error, message",
     [
         ("4\tdog", "3\tdog", ReadError, "a.conllu: item 2: 's1': line 19: 'dog' has id 3; ids count 1, 2, 3, ..."),
         (

@@ -17,6 +17,7 @@ import structpe
 from structpe.errors import ReadError, StructPEError
 from structpe.formats import Item, as_items, as_structure, read, triples
 from structpe.formats.facts import facts_of
+from tests.looped import looped
 
 
 def told(item: Item) -> tuple[Any, ...]:
@@ -45,8 +46,8 @@ def table(rows: list[list[str]], delimiter: str) -> str:
     return text.getvalue()
 
 
-@pytest.mark.parametrize("seed", range(8))
-@pytest.mark.parametrize(("suffix", "delimiter"), [(".tsv", "\t"), (".csv", ","), (".csv", ";")])
+@looped("seed", range(8))
+@looped("suffix, delimiter", [(".tsv", "\t"), (".csv", ","), (".csv", ";")])
 def test_a_table_is_what_was_written(seed, suffix, delimiter, write):
     """One fact in each row, texts in the rows of their graph; and a list of facts in one cell."""
     made = graphs(seed)
@@ -65,7 +66,7 @@ def test_a_table_is_what_was_written(seed, suffix, delimiter, write):
         assert list(map(told, read(write(f"b{suffix}", table(rows, delimiter)), "facts"))) == wanted
 
 
-@pytest.mark.parametrize("seed", range(8))
+@looped("seed", range(8))
 def test_lines_of_json_and_mappings_are_the_same(seed, write):
     made = graphs(seed)
     file = write("a.jsonl", "".join(json.dumps(graph) + "\n\n" for graph in made))
@@ -143,8 +144,8 @@ HEADLESS = (
 )
 
 
-@pytest.mark.parametrize(
-    ("text", "options", "message"),
+@looped(
+    "text, options, message",
     [
         ("Osk\tteacher\tIda\n", {}, HEADLESS),
         (
@@ -181,8 +182,8 @@ def test_what_is_wrong_with_a_table_is_said(text, options, message, write):
     assert str(caught.value).startswith(str(caught.value.places[0]))
 
 
-@pytest.mark.parametrize(
-    ("line", "message"),
+@looped(
+    "line, message",
     [
         ("{", "item 1: line 1: the line is not JSON: "),
         ("[1]", "item 1: line 1: the line holds '[1]'; give an object of JSON, such as {\"facts\": [["),
@@ -328,8 +329,8 @@ def test_graphs_of_networkx_are_read_from_both_files(tmp_path, write):
     assert (one.structure.nodes, one.structure.relations, one.texts) == (("1.5", "2.5"), ("2",), ("one",))
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "message"),
+@looped(
+    "name, text, message",
     [
         ("a.json", "{", r"it is not JSON \("),
         ("a.json", "3", r"item 1: it is 3; a graph in node-link form has the lists 'nodes' and 'edges'"),
