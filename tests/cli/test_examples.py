@@ -18,7 +18,7 @@ from structpe.cli import COMMANDS
 from structpe.cli.main import main
 from structpe.datasets import Corpus, card
 from structpe.parsing import Plan
-from structpe.parsing.training import gold_items
+from structpe.parsing.gold import gold_items
 from structpe.tasks.config import make, save
 from structpe.tasks.prediction import run_all
 from structpe.tasks.prediction.config import PredictionConfig
