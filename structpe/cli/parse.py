@@ -16,8 +16,9 @@ from structpe.system.printing import printable
 
 if TYPE_CHECKING:
     from structpe.parsing import Options, Parsed
+    from structpe.parsing.training import ParserScores
 
-__all__ = ["ParseCommand"]
+__all__ = ["ParseCommand", "print_scores"]
 
 WIDEST = 25
 """The largest number of words for relative positions in a table."""
@@ -38,7 +39,8 @@ class ParseCommand(Command, name="parse"):
 
     The parser is a pipeline of spaCy. --train trains one on trees in CoNLL-U, as 'structpe train' does with 'task:
     parser' in its file; after an interruption, the same command resumes. Tags are those of Universal Dependencies
-    (upos) and of the treebank (xpos), each if the trees have them. --evaluate scores a parser.
+    (upos) and of the treebank (xpos), each if the trees have them. --evaluate scores a parser, as
+    'structpe evaluate' does.
     """
 
     example = (
@@ -188,11 +190,16 @@ def _evaluate(given: Namespace) -> None:
     from structpe.formats.reading import choose
     from structpe.parsing import evaluate, load_parser
     from structpe.parsing.models import DEFAULT
-    from structpe.tasks.parser import SCORES
 
     for file in given.evaluate:
         choose(file, "conllu")  # before the model is loaded, which is slow
-    scores = evaluate(given.evaluate, load_parser(given.model or DEFAULT))
+    print_scores(evaluate(given.evaluate, load_parser(given.model or DEFAULT)))
+
+
+def print_scores(scores: ParserScores) -> None:
+    """Print the scores of a parser."""
+    from structpe.tasks.parser import SCORES
+
     found = {
         "words and sentences given, all words": (scores.las, scores.uas, scores.upos, scores.xpos),
         "running text, by spaCy's scorer, without punctuation": (
