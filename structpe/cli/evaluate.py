@@ -15,6 +15,7 @@ from structpe.cli._inputs import (
     check_file,
     generation_inputs,
 )
+from structpe.cli._scores import print_scores
 from structpe.cli.base import Command, UsageError, refuse_idle
 from structpe.system.progress import progress_bar
 
@@ -95,7 +96,6 @@ def _predictions(given: Namespace, run: PredictionRun) -> tuple[int, dict[str, f
 
 
 def _parser(given: Namespace) -> None:
-    from structpe.cli.parse import print_scores
     from structpe.formats.reading import choose
     from structpe.parsing import evaluate, load_parser
 

@@ -10,15 +10,15 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from structpe.cli._scores import print_scores
 from structpe.cli.base import Command, UsageError, path_of, print_table, refuse_idle, seed_of
 from structpe.errors import ReadError, located
 from structpe.system.printing import printable
 
 if TYPE_CHECKING:
     from structpe.parsing import Options, Parsed
-    from structpe.parsing.training import ParserScores
 
-__all__ = ["ParseCommand", "print_scores"]
+__all__ = ["ParseCommand"]
 
 WIDEST = 25
 """The largest number of words for relative positions in a table."""
@@ -194,19 +194,3 @@ def _evaluate(given: Namespace) -> None:
     for file in given.evaluate:
         choose(file, "conllu")  # before the model is loaded, which is slow
     print_scores(evaluate(given.evaluate, load_parser(given.model or DEFAULT)))
-
-
-def print_scores(scores: ParserScores) -> None:
-    """Print the scores of a parser."""
-    from structpe.tasks.parser import SCORES
-
-    found = {
-        "words and sentences given, all words": (scores.las, scores.uas, scores.upos, scores.xpos),
-        "running text, by spaCy's scorer, without punctuation": (
-            *(scores.spacy_las, scores.spacy_uas, scores.spacy_upos, scores.spacy_xpos),
-        ),
-    }
-    print(f"{scores.sentences} sentences, {scores.words} words")
-    print(f"{scores.spacy_words:.1f} % of the words that spaCy's tokenizer makes of the text are words there\n")
-    rows = [[name, *("-" if each is None else f"{each:.1f}" for each in row)] for name, row in found.items()]
-    print_table(["", *SCORES], rows, numeric=[*SCORES])
