@@ -483,3 +483,16 @@ def test_shapes_that_do_not_fit_are_shown(shapes: tuple[tuple[int, ...], tuple[i
     attend_unchecked = attend.__wrapped__ if "__wrapped__" in vars(attend) else attend  # behind the tests' shape checks
     with pytest.raises(StructPEError, match=r"attend takes q \(b, h, n, d\) and k, v \(b, h, m, d\); the shapes are"):
         attend_unchecked(q, k, k)
+
+
+def test_units_before_heads_are_seen() -> None:
+    """Where the terms fit then; a map, which knows no shapes, says what it was given."""
+    q = torch.zeros(1, 7, 2, 4)
+    attend_unchecked = attend.__wrapped__ if "__wrapped__" in vars(attend) else attend  # behind the tests' shape checks
+    with pytest.raises(StructPEError, match=r"must be \(1 or 1, 7 or 1, 2 or 1, 2 or 1\)\. With units before heads"):
+        attend_unchecked(q, q, q, Terms(bias=(torch.zeros(1, 2, 7, 7),)))
+    with pytest.raises(StructPEError, match=r"must be \(1 or 1, 7 or 1, 2 or 1, 2 or 1\)$"):
+        attend_unchecked(q, q, q, Terms(bias=(torch.zeros(1, 2, 5, 5),)))
+    turn = torch.zeros(7, 4)
+    with pytest.raises(StructPEError, match=r"a map, such as a rotation, does not take queries of shape \(1, 7,"):
+        attend_unchecked(q, q, q, Terms(maps=(lambda q, k: (q * turn, k * turn),)))

@@ -118,6 +118,8 @@ def test_scores_come_with_signatures(run: Path) -> None:
     shown = output("evaluate", run, FILE)
     assert shown.startswith("BLEU ")
     assert scores["chrf_signature"] in shown
+    assert output("evaluate", run, "--split", "valid") == shown  # it is the file of data.dev
+    assert complaint("evaluate", run).startswith("the configuration names no test split; set data.test to a file")
 
 
 def test_every_field_of_the_search_is_an_option() -> None:

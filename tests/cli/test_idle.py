@@ -110,7 +110,7 @@ IDLE: dict[str, list[tuple[str, str, str]]] = {
     "train": [("--reader amr", "examples/amr.yaml --data.reader amr", "data.reader is given twice, by --data.reader")],
 }  # fmt: skip
 """By command: an option, words beside which it cannot act, and what is said."""
-ELSEWHERE = {"evaluate": "--length-penalty", "generate": "--length-penalty"}
+ELSEWHERE = {"evaluate": "--length-penalty --split", "generate": "--length-penalty"}
 """Options whose refusal needs a trained model: test_generation."""
 
 

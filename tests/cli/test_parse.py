@@ -110,6 +110,18 @@ def test_scores_are_shown(parser: Path) -> None:
     )
     assert "words and sentences given, all words" in shown
     assert "running text, by spaCy's scorer, without punctuation" in shown
+    assert output("evaluate", parser, SAMPLE) == shown
+    scores = json.loads(output("evaluate", parser, SAMPLE, "--json"))
+    assert (scores["items"], scores["words"]) == (40, 319)
+    assert f" {scores['las']:.1f}  {scores['uas']:.1f} " in shown
+
+
+def test_a_parser_is_scored_on_a_file_in_conllu(tmp_path: Path) -> None:
+    (tmp_path / "config.cfg").touch()  # by which it is known; the rest is read later
+    assert complaint("evaluate", tmp_path).startswith("a parser keeps no data; give a file in CoNLL-U: structpe evalu")
+    told = complaint("evaluate", tmp_path, SAMPLE, "--beam", "2")
+    assert told == "--beam has no effect on a parser, which is scored on CoNLL-U; leave it out"
+    assert complaint("evaluate", tmp_path, "none", code=1) == "none: there is no such file or folder; check the path"
 
 
 @pytest.mark.slow

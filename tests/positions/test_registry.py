@@ -24,6 +24,7 @@ from structpe.attention import KERNELS, attend
 from structpe.encodings import ENCODINGS, Feature
 from structpe.errors import PositionError, UnsupportedTerm
 from structpe.positions import MODELS, Cells, Dims, PositionModel, Positions, Site, Sources, build, describe
+from structpe.positions.base import PREPARED
 from structpe.registry import Registry
 from structpe.terms import Terms
 from structpe.transforms.nodes import with_virtual_node
@@ -81,6 +82,18 @@ def test_parameters_are_as_many_as_claimed(name: str) -> None:
             f"{name} claims {model.spec.cells.params} with {model.sizes}, sharing {sharing}"
         )
         assert any(p.requires_grad for p in model.parameters()) == model.spec.cells.learnable
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_has_no_layer_that_it_was_not_built_for(name: str) -> None:
+    """Also if its layers are all the same: a wrong number is a slip, and one from the end would be another layer."""
+    model = kept(name)
+    given: dict[str, int] = {site: PREPARED[site] + 1 for site in model.sites if site != "inputs"}
+    for site, before in {**given, **({"attend": 2} if model.own_attention else {})}.items():
+        for layer in (-1, 2):
+            after = (Terms(),) if site == "attend" else ()
+            with pytest.raises(PositionError, match=rf"built for 2 layers, 0\.\.1; there is no layer {layer}: "):
+                getattr(model, site)(*[None] * before, Site(layer), *after)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -162,7 +162,7 @@ HEADLESS = (
         (
             "id\ts\tp\to\n1\ta\tr\tb\n2\ta\tr\tb\n1\ta\ts\tb\n",
             {},
-            "item 3: line 4: '1' was read before, from line 2 on; rows of one graph must follow each other, so sort",
+            "item 1: line 2: '1' comes back in line 4; rows of one graph must follow each other, so sort them by 'id'",
         ),
         ("id\ts\tp\to\ttext\n1\t\t\t\tx\n", {}, "item 1: '1': line 2: it has no fact; give subject, relation and obj"),
         ("facts\n[[a\n", {}, "item 1: line 2: '[[a' begins as a list and is none; write [['Osk', 'teacher', 'Ida']]"),
@@ -215,6 +215,27 @@ def test_a_bad_row_among_those_of_a_graph_ends_the_reading(write):
     text = "id\ts\tp\to\n1\ta\tr\tb\n1\ta\tr\tb\tc\n1\ta\ts\tb\n"
     with pytest.raises(StructPEError, match="line 3: the row has 5 cells"):
         read(write("a.tsv", text), "facts", on_error="skip")
+
+
+@pytest.mark.parametrize("name", ["a.tsv", "a.jsonl"])
+def test_of_a_graph_whose_rows_are_parted_all_rows_are_bad(name, write):
+    """Each would be a graph that lacks a fact. The others are read."""
+    rows = [
+        ("1", "a", "r", "b"),
+        ("2", "a", "r", "b"),
+        ("1", "a", "s", "b"),
+        ("3", "a", "t", "b"),
+        ("1", "a", "u", "b"),
+    ]
+    text = "\n".join(map("\t".join, [("id", "s", "p", "o"), *rows])) + "\n"
+    if name == "a.jsonl":
+        text = "".join(json.dumps(dict(zip(("id", "s", "p", "o"), row, strict=True))) + "\n" for row in rows)
+    first = text.startswith("id")
+    reading = read(write(name, text), "facts", on_error="skip")
+    assert [told(item)[0] for item in reading] == ["2", "3"]
+    said = [f"comes back in line {3 + first}", "was read before", "was read before"]
+    rest = "; rows of one graph must follow each other, so sort them by 'id'"
+    assert [each.message for each in reading.skipped] == [f"'1' {each}{rest}" for each in said]
 
 
 @pytest.mark.parametrize("column", ["id", "text"])

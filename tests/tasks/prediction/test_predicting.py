@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -24,7 +25,6 @@ from structpe.structure import Structure
 from structpe.tasks.config import make
 from structpe.tasks.prediction.config import PredictionConfig
 from structpe.tasks.prediction.predictor import Predictor, Signature
-from structpe.tasks.prediction.report import Outcome
 from structpe.tasks.runs import train
 from structpe.tasks.runs.prediction import PredictionRun
 from tests.cli.running import complaint, output
@@ -76,12 +76,26 @@ def chains(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "run"
 
 
-def test_predictions_of_the_test_part_have_the_error_that_the_run_reports(chains: Path, tmp_path: Path) -> None:
-    items = read(table(tmp_path), column="smiles", features="ogb")
-    test = [item for item in items if item.metadata["part"] == "test"]
-    outcome = Outcome.load(chains)
-    assert outcome is not None
-    found = structpe.load(chains).predict([item.structure for item in test])
+def test_predictions_of_the_test_part_have_the_error_that_the_run_reports(tmp_path: Path) -> None:
+    given = config(tmp_path, "regression", ["carbons"])
+    outcome = train(given)
+    test = [
+        item
+        for item in read(tmp_path / "chains.csv", column="smiles", features="ogb")
+        if item.metadata["part"] == "test"
+    ]
+    said = {"items": 10, "mae": outcome.test}
+    assert json.loads(output("evaluate", given.out, "--json")) == pytest.approx(said, rel=1e-6)
+    assert output("evaluate", given.out, "--split", "valid") == f"mae {outcome.valid:.4g}\n"
+    (tmp_path / "chains.csv").rename(tmp_path / "gone.csv")  # the data are not needed
+    lines = (tmp_path / "gone.csv").read_text(encoding="utf-8").splitlines()
+    kept = [lines[0], *(line for line in lines if line.endswith(",test"))]
+    (tmp_path / "test.csv").write_text("\n".join(kept) + "\n", encoding="utf-8")
+    found = json.loads(output("evaluate", given.out, tmp_path / "test.csv", "--json"))
+    assert found == pytest.approx(said, rel=1e-5)
+    assert "chains.csv" in complaint("evaluate", given.out, code=1)
+    shutil.rmtree(tmp_path / "encodings", ignore_errors=True)
+    found = structpe.load(given.out).predict([item.structure for item in test])
     assert len(found) == len(test) == 10
     wanted = np.array([float(item.metadata["carbons"]) for item in test])
     assert np.abs(found.columns["carbons"] - wanted).mean() == pytest.approx(outcome.test, rel=1e-5)
@@ -113,6 +127,14 @@ def test_classes_have_their_names_and_probabilities(tmp_path: Path) -> None:
     assert rows["class"].tolist() == ["heavy" if p > 0.5 else "light" for p in rows["p(heavy)"]]
     tested = [(row, item) for row, item in zip(rows["class"], items, strict=True) if item.metadata["part"] == "test"]
     assert np.mean([row == item.metadata["weight"] for row, item in tested]) == pytest.approx(outcome.test)
+    predictor = structpe.load(given.out)
+    for some in ([item for _, item in tested], [item for _, item in tested if item.metadata["weight"] == "light"]):
+        right = [row == item.metadata["weight"] for row, item in tested if item in some]
+        assert predictor.evaluate(some)[0] == {"accuracy": pytest.approx(np.mean(right))}
+    with pytest.raises(ConfigError, match="the model knows no class 'odd'; it predicts heavy, light"):
+        predictor.evaluate([replace(items[0], metadata={**items[0].metadata, "weight": "odd"})])
+    with pytest.raises(ConfigError, match="there is no column named 'weight'"):
+        predictor.evaluate([replace(items[0], metadata={})])
 
 
 def test_nodes_are_predicted_one_by_one(tmp_path: Path) -> None:
@@ -137,6 +159,9 @@ def test_nodes_are_predicted_one_by_one(tmp_path: Path) -> None:
     np.testing.assert_allclose(two.scores[:64], found.scores, rtol=1e-4, atol=1e-6)
     np.testing.assert_allclose(two.scores[64:], predictor.predict(small).scores, rtol=1e-4, atol=1e-6)
     assert list(two.table(["left", "right"])["id"][[0, -1]]) == ["left", "right"]
+    with pytest.raises(ConfigError, match=r"the model predicts nodes, and targets of items are .*; score it on"):
+        predictor.evaluate(graph)
+    assert output("evaluate", given.out) == f"{outcome.metric} {outcome.test:.4g}\n"
 
 
 def test_what_a_model_cannot_read_is_refused(chains: Path) -> None:
@@ -308,3 +333,12 @@ def test_a_run_is_loaded_by_its_kind(chains: Path) -> None:
     model, signature = PredictionRun.of(chains).load()
     assert signature.names == ("carbons",)
     assert not model.training
+
+
+def test_what_has_no_effect_on_a_score_is_refused(chains: Path) -> None:
+    told = complaint("evaluate", chains, "--beam", "2")
+    assert told == "--beam has no effect on a model that writes no texts; leave it out"
+    told = complaint("evaluate", chains, chains.parent / "chains.csv", "--split", "valid")
+    assert told == "--split has no effect beside FILE, which is scored as a whole; leave it out"
+    told = complaint("evaluate", chains, "--on-error", "skip")
+    assert told == "--on-error is an option of reading, and no file is given; give one, or leave --on-error out"
