@@ -18,6 +18,7 @@ from structpe.positions import MODELS, Dims, PositionModel, Positions, Site
 from structpe.positions.buckets import bucket
 from structpe.structure import path
 from tests.positions.cases import encoded
+from tests.together import together
 
 DIMS = Dims(8, 2, 1)
 FAR = [0, 9_999, 10_001, 123_457, 10_000_019]
@@ -93,10 +94,9 @@ NUMBERS = ["sinusoidal", "learned", "rotary", "rotary-half", "spr-abs"]
 PAIRS = ["alibi", "graformer", "graformer-survey", "shaw", "shaw-keys", "spr-rel", "t5"]
 
 
-@pytest.mark.parametrize(
+@together(
     ("name", "encoding"),
     [*((name, Laplacian(k=5)) for name in NUMBERS), *((name, LabelPath().fit([path("abcde")])) for name in PAIRS)],
-    ids=NUMBERS + PAIRS,
 )
 def test_a_vector_where_a_number_is_needed_is_refused_by_name(name: str, encoding: Encoding) -> None:
     """5 eigenvectors of 5 units would broadcast against the batch, and no other check would notice."""
