@@ -31,7 +31,6 @@ from structpe.positions import Dims, Site
 from structpe.positions.batch import encode
 from structpe.positions.build import build
 from structpe.structure import path
-from tests.together import together
 
 SIZES: dict[str, Any] = {"hidden_size": 64, "num_attention_heads": 4, "max_position_embeddings": 128}
 DIMS = Dims(64, 4, 1)
@@ -69,8 +68,8 @@ def test_the_types_of_rotary_positions_are_those_of_today() -> None:
     assert {"default", *ROPE_INIT_FUNCTIONS} == set(TYPES)
 
 
-@together("length", [50, 150])
-@together("kind", TYPES)
+@pytest.mark.parametrize("length", [50, 150])
+@pytest.mark.parametrize("kind", TYPES)
 def test_every_type_to_the_bit(kind: str, length: int) -> None:
     config = LlamaConfig(**SIZES, rope_parameters={"rope_type": kind, "rope_theta": 5e5, **TYPES[kind]})
     theirs = LlamaRotaryEmbedding(config)(torch.zeros(1), torch.arange(length)[None])

@@ -16,7 +16,6 @@ from structpe.positions.own_attention import CoPE
 from structpe.terms import Terms
 from tests.positions.cases import TREES, Around, encoded, labelled_path, made, noise, present
 from tests.strategies import relabelled
-from tests.together import together
 
 
 def cope_by_hand(model: CoPE, x: Tensor, layer: int, hidden: set[int]) -> Tensor:
@@ -46,8 +45,8 @@ def cope_by_hand(model: CoPE, x: Tensor, layer: int, hidden: set[int]) -> Tensor
     return model.outs[layer](out)
 
 
-@together("sharing", ["none", "head-wise", "layer-wise", "both"])
-@together("length", [2, 3, 64])
+@pytest.mark.parametrize("sharing", ["none", "head-wise", "layer-wise", "both"])
+@pytest.mark.parametrize("length", [2, 3, 64])
 def test_the_equations(sharing: str, length: int) -> None:
     model = made("cope", Dims(6, 2, 2), max_length=length, sharing=sharing)
     x, positions = noise(1, 7, 6), encoded(model, [labelled_path(7)])
