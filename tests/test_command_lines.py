@@ -15,8 +15,8 @@ import pytest
 
 from structpe.cli import COMMANDS, main
 from structpe.cli.base import UsageError
-from tests.looped import looped
 from tests.modules import ROOT
+from tests.together import together
 
 PAGES = sorted([*(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "howto").glob("*.md"), *ROOT.glob("*.md")])
 INLINE = re.compile(r"(?<![`\w])`(structpe [^`\n]+)`(?!`)")
@@ -88,7 +88,7 @@ def test_lines_are_found() -> None:
     assert ("structpe/cli/_inputs.py", "structpe encodings") in LINES
 
 
-@looped(
+@together(
     "line, right",
     [
         ("structpe positions --structure tree | head -1", True),

@@ -27,8 +27,8 @@ from structpe.positions.citing import reference
 from structpe.registry import Registry
 from tests.cli.running import structpe
 from tests.forking import forked
-from tests.looped import looped
 from tests.modules import ROOT, modules
+from tests.together import together
 
 MADE = {ROOT / "docs" / "catalogue.md", ROOT / "docs" / "cheatsheet.md"}
 """Made from the registry when the pages are built; git ignores them."""
@@ -131,7 +131,7 @@ def test_the_readme_runs(workplace: Path) -> None:
     assert len(ran) >= 4
 
 
-@looped("page", PAGES)
+@together("page", PAGES)
 def test_links_lead_somewhere(page: Path) -> None:
     files = [(page.parent / link).resolve() for link in LINK.findall(page.read_text(encoding="utf-8"))]
     assert not [file for file in files if file not in MADE and not file.exists()]

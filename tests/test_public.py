@@ -14,10 +14,10 @@ import pytest
 
 import structpe
 from structpe.positions import MODELS
-from tests.looped import looped
+from tests.together import together
 
 
-@looped("name", structpe.__all__)
+@together("name", structpe.__all__)
 def test_every_public_name_is_there(name: str) -> None:
     assert getattr(structpe, name).__module__.startswith("structpe.")
     assert name in dir(structpe)

@@ -9,7 +9,7 @@ import pytest
 
 from structpe.errors import StructureError
 from structpe.structure import Structure, path
-from tests.looped import looped
+from tests.together import together
 
 NONE = np.zeros((0, 2), dtype=np.int64)
 
@@ -18,7 +18,7 @@ def structure(nodes: Any = ("a", "b", "c"), edges: Any = ((0, 1), (0, 2)), **opt
     return Structure(nodes, edges, **options)
 
 
-@looped(
+@together(
     "given, message",
     [
         ({"nodes": (), "edges": NONE}, "the graph has no node; a structure needs at least one"),

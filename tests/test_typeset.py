@@ -11,8 +11,8 @@ import pytest
 
 from structpe.encodings import ENCODINGS
 from structpe.positions import MODELS
-from tests.looped import looped
 from tests.modules import ROOT
+from tests.together import together
 
 TYPESET = runpy.run_path(str(ROOT / "docs" / "site" / "typeset.py"))
 
@@ -43,7 +43,7 @@ def read_aloud(html: str) -> str:
     )
 
 
-@looped(
+@together(
     "line, shown",
     [
         ("s_ij -= m_h |r_ij|", "[s_ij−=m_h|r_ij|]"),

@@ -11,7 +11,7 @@ import pytest
 from structpe.datasets import cards
 from tests.cli.running import complaint, output, structpe
 from tests.datasets import SAMPLES, corpus
-from tests.looped import looped
+from tests.together import together
 
 
 @pytest.fixture
@@ -109,7 +109,7 @@ def test_an_amr_release_is_read_from_its_folder(tmp_path: Path) -> None:
     assert "2 items, the card says 55635" in done.stdout
 
 
-@looped(
+@together(
     "words, message",
     [
         (["get"], "data get needs the NAME of a set; 'structpe data list' names them"),

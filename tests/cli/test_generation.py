@@ -16,7 +16,7 @@ from structpe.cli.generate import _output
 from structpe.formats import read
 from structpe.nn.search import SearchConfig
 from tests.cli.running import SAMPLE, complaint, output, structpe
-from tests.looped import looped
+from tests.together import together
 
 CONFIG = """
 data: {train: %(sample)s/dev.txt, dev: %(sample)s/test.txt}
@@ -142,8 +142,8 @@ def test_mistakes_are_explained(config: Path, run: Path, tmp_path: Path) -> None
     assert complaint("evaluate", run, FILE, "--beam", "0").startswith("search.beam is 0; it must be 1 or more")
 
 
-@looped("command", ["generate", "evaluate"])
-@looped(
+@together("command", ["generate", "evaluate"])
+@together(
     "beam, message",
     [
         ("0", "search.beam is 0; it must be 1 or more"),

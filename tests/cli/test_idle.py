@@ -8,7 +8,7 @@ from argparse import ArgumentParser
 from structpe.cli import COMMANDS
 from tests.cli.running import complaint
 from tests.datasets import SAMPLES
-from tests.looped import looped
+from tests.together import together
 
 ACTS: dict[str, str] = {
     "app": "--port --host --no-browser",
@@ -122,7 +122,7 @@ def parsers() -> dict[str, ArgumentParser]:
     return made
 
 
-@looped("name", COMMANDS)
+@together("name", COMMANDS)
 def test_every_option_acts_always_or_is_refused_where_it_cannot(name: str) -> None:
     """Whoever adds an option says here which it is."""
     declared = {option for option in parsers()[name]._option_string_actions if option not in ("-h", "--help")}
@@ -130,14 +130,14 @@ def test_every_option_acts_always_or_is_refused_where_it_cannot(name: str) -> No
     assert declared == refused | set(ACTS[name].split())
 
 
-@looped("name, option, words, message", [(name, *each) for name, rows in IDLE.items() for each in rows])
+@together("name, option, words, message", [(name, *each) for name, rows in IDLE.items() for each in rows])
 def test_what_cannot_act_is_refused(name: str, option: str, words: str, message: str) -> None:
     told = complaint(name, *shlex.split(words), *shlex.split(option))
     assert message in told
     assert message.startswith(("--", "TEXT", "no run", "is the conf", "data.")) or option.split()[0] in told
 
 
-@looped("name", COMMANDS)
+@together("name", COMMANDS)
 def test_an_option_with_one_value_is_given_once(name: str) -> None:
     own = parsers()[name]
     positional = ["list" if name == "data" else "rank" if name == "figure" else "a" for action in own._actions

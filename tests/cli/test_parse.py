@@ -18,8 +18,8 @@ from structpe.parsing import load_parser
 from structpe.system.files import Busy
 from tests.cli.running import complaint, structpe
 from tests.datasets import SAMPLES
-from tests.looped import looped
 from tests.parsing.conftest import parser as parser
+from tests.together import together
 
 SAMPLE = SAMPLES / "trees_sample" / "sample.conllu"
 TEXT = "The keeper lit the lamp."
@@ -137,7 +137,7 @@ def test_another_language_is_suspected(tmp_path: Path, capsys: pytest.CaptureFix
     assert load_parser(tmp_path / "out").lang == "xx"
 
 
-@looped(
+@together(
     "words, code, message",
     [
         ([], 2, 'parse: give either a text or a file: structpe parse "TEXT", or structpe parse --file FILE'),

@@ -8,7 +8,7 @@ import pytest
 
 from tests.cli.running import complaint
 from tests.datasets import SAMPLES
-from tests.looped import looped
+from tests.together import together
 
 TREES = str(SAMPLES / "trees_sample" / "sample.conllu")
 EMPTY = "the path is empty; give a file or folder, '.' for the current one"
@@ -26,7 +26,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("list.yaml").write_text("- a\n", encoding="utf-8")
 
 
-@looped(
+@together(
     "words, code, message",
     [
         (["convert", "", "a.amr"], 2, f"convert: argument FILE: {EMPTY}; see"),

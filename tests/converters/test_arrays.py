@@ -16,8 +16,8 @@ from PIL import Image
 
 from structpe import StructPEError, Structure, as_structure, convert, path
 from structpe.transforms import grid
-from tests.looped import looped
 from tests.same import assert_same
+from tests.together import together
 
 
 @st.composite
@@ -95,7 +95,7 @@ def test_images_of_pillow() -> None:
         as_structure(Image.open(io.BytesIO(file.getvalue()[:2000])))
 
 
-@looped(
+@together(
     "array, options, message",
     [
         (np.eye(3), {}, r"an array of shape \(3, 3\) does not say what it is; give kind='adjacency' for an adjacency"),

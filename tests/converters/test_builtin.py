@@ -16,8 +16,8 @@ from torch_geometric.data import Data
 from structpe import StructPEError, Structure, as_structure
 from structpe.formats.amr import graph
 from structpe.formats.smiles import molecule
-from tests.looped import looped
 from tests.modules import ROOT
+from tests.together import together
 
 
 def alike(one: Structure, other: Structure) -> bool:
@@ -55,7 +55,7 @@ def test_words_and_graph6() -> None:
     assert as_structure("Bw", kind="graph6").edges.tolist() == [[0, 1], [0, 2], [1, 2]]
 
 
-@looped(
+@together(
     "thing, options, text",
     [
         ("CCO", {}, "a text does not say what it is; give one of kind='amr', kind='ptb', kind='smiles'"),

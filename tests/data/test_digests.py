@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from structpe.data.digests import digest, refuse_changed, structures
 from structpe.errors import StoreError
 from structpe.structure import Structure
-from tests.looped import looped
+from tests.together import together
 
 GRAPH = Structure(
     nodes=("a", "b", "c"),
@@ -44,7 +44,7 @@ CHANGES: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-@looped("part, change", CHANGES)
+@together("part, change", CHANGES)
 def test_each_change_is_named(part: str, change: dict[str, Any]) -> None:
     before = structures("graphs", [GRAPH, GRAPH])
     after = structures("graphs", [GRAPH, replace(GRAPH, **change)])

@@ -22,9 +22,9 @@ from structpe.datasets.ogb import ALLOWED
 from structpe.datasets.ogb import load as load_ogb
 from structpe.datasets.pickles import Refused, Unpickler, check_pickle, pickled_lists, pickled_numbers
 from structpe.errors import ReadError
-from tests.looped import looped
 from tests.modules import ROOT
 from tests.representatives import only
+from tests.together import together
 
 SHARED = Path(__file__).parents[3] / "shared" / "data" / "planetoid"
 NESTED = b"".join([b"K\x00\x85", *[b"2\x86"] * 40])  # a pair of a pair of a pair, each twice the same
@@ -107,7 +107,7 @@ def test_what_python_2_pickled_is_loaded(name: str) -> None:
     assert lists == pickle.loads((SHARED / f"ind.{name}.graph").read_bytes(), encoding="latin1")
 
 
-@looped("name", HOSTILE)
+@together("name", HOSTILE)
 def test_what_is_out_of_proportion_is_refused(name: str) -> None:
     with pytest.raises((Refused, EOFError), match=r"^(it claims|the file (has|describes|nests|puts)) "):
         load(HOSTILE[name])
@@ -136,7 +136,7 @@ def test_lists_are_not_copied(tmp_path: Path) -> None:
     assert pickled_lists(file) == {0: [1]}
 
 
-@looped("name", HOSTILE)
+@together("name", HOSTILE)
 def test_the_file_is_named(name: str, tmp_path: Path) -> None:
     file = tmp_path / "split.pkl"
     file.write_bytes(HOSTILE[name])

@@ -12,8 +12,8 @@ import pytest
 from structpe.encodings import RRWP, Encoding, Euclidean, Intimacy, PersonalizedPageRank, Resistance, WalkKernel
 from structpe.encodings.columns import significant
 from structpe.structure import Structure, path
-from tests.looped import looped
 from tests.modules import ROOT
+from tests.together import together
 
 
 def drawn(graph: nx.Graph, root: int | None = None) -> Structure:
@@ -53,7 +53,7 @@ ALIKE: list[tuple[Encoding, nx.Graph, int]] = [
 ]
 
 
-@looped("encoding, graph, count", ALIKE)
+@together("encoding, graph, count", ALIKE)
 def test_pairs_that_a_symmetry_exchanges_have_one_value(encoding: Encoding, graph: nx.Graph, count: int) -> None:
     assert len(np.unique(encoding.one(drawn(graph)).values, axis=0)) == count
 

@@ -25,8 +25,8 @@ from structpe.errors import EncodingError
 from structpe.structure import Structure, path
 from tests.encodings.asking import asked
 from tests.encodings.test_laws import meaning
-from tests.looped import looped
 from tests.representatives import only
+from tests.together import together
 
 NAMES = sorted(ENCODINGS)
 
@@ -79,7 +79,7 @@ def outcome(encode: Callable[[], Any]) -> str | None:
     return None
 
 
-@looped("name", NAMES)
+@together("name", NAMES)
 def test_odd_graphs_are_encoded_alone_and_among_others_or_refused(name: str) -> None:
     encoding = fitted(name)
     for what, (odd, refusing) in REFUSED.items():
@@ -94,8 +94,8 @@ def test_odd_graphs_are_encoded_alone_and_among_others_or_refused(name: str) -> 
             assert np.isfinite(alone.values).all(), what
 
 
-@looped("name", sorted(set(NAMES) - OF_TREES))
-@looped("directed", [True, False])
+@together("name", sorted(set(NAMES) - OF_TREES))
+@together("directed", [True, False])
 def test_who_counts_self_loops_and_parallel_edges(name: str, directed: bool) -> None:
     encoding, plain = fitted(name), graph(4, KITE, directed)
     alone = meaning(encoding.one(plain), 4)
@@ -104,8 +104,8 @@ def test_who_counts_self_loops_and_parallel_edges(name: str, directed: bool) -> 
         assert same == (name not in counting), more
 
 
-@looped("name", sorted(APART))
-@looped("directed", [True, False])
+@together("name", sorted(APART))
+@together("directed", [True, False])
 def test_parts_are_as_they_are_alone(name: str, directed: bool) -> None:
     encoding, line = fitted(name), [[0, 1], [1, 2]]
     both = graph(7, KITE + [[a + 4, b + 4] for a, b in line], directed, told=False)
@@ -121,7 +121,7 @@ def test_parts_are_as_they_are_alone(name: str, directed: bool) -> None:
         assert (between == BETWEEN[name]).all()
 
 
-@looped("name", [name for name in NAMES if ENCODINGS[name].arity == 1])
+@together("name", [name for name in NAMES if ENCODINGS[name].arity == 1])
 def test_small_graphs_have_as_many_numbers_as_large_ones(name: str) -> None:
     """With k, or steps, beyond the size of the graph."""
     encoding, large = fitted(name), graph(12, [[i, i + 1] for i in range(11)])

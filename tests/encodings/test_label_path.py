@@ -24,8 +24,8 @@ from structpe.structure import Structure, path
 from tests.datasets import corpus
 from tests.encodings.asking import unpadded
 from tests.examples import examples
-from tests.looped import looped
 from tests.strategies import relabelled, structures
+from tests.together import together
 
 MANY = examples(50)
 SELF, UNREACHABLE, TOO_LONG = (1,), (2,), (3,)
@@ -122,8 +122,8 @@ def test_numbering_nodes_otherwise_changes_nothing(structure: Structure, encodin
 @given(st.lists(structures(most=6), min_size=1, max_size=4), encodings())
 def test_many_at_once_are_as_one_by_one(batch: list[Structure], encoding: LabelPath) -> None:
     for each in (encoding.fit(batch), PathToken(max_length=encoding.max_length).fit(batch)):
-        for together, structure in zip(each.many(batch), batch, strict=True):
-            assert np.array_equal(unpadded(together.pairs()), unpadded(each.one(structure).pairs()))
+        for joined, structure in zip(each.many(batch), batch, strict=True):
+            assert np.array_equal(unpadded(joined.pairs()), unpadded(each.one(structure).pairs()))
 
 
 @MANY
@@ -266,8 +266,8 @@ def test_structures_share_their_sequences(way: Callable[[], AbstractContextManag
     )
 
 
-@looped("way", [nullcontext, slow])
-@looped(
+@together("way", [nullcontext, slow])
+@together(
     "graph, pairs",
     [
         (Structure(("x",), []), [[[1]]]),

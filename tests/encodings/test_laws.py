@@ -42,8 +42,8 @@ from structpe.structure import Structure, path
 from structpe.terms import Lookup
 from tests.encodings.asking import asked, unpadded
 from tests.examples import examples
-from tests.looped import looped
 from tests.strategies import paths, relabelled, structures, trees
+from tests.together import together
 
 NAMES = list(ENCODINGS)
 # Eigenvectors of a repeated eigenvalue, which trees often have, are the solver's choice.
@@ -56,7 +56,7 @@ def fitted(name: str, given: Sequence[Structure]) -> Encoding:
     return asked(name).fit(given)
 
 
-@looped("name", NAMES)
+@together("name", NAMES)
 def test_real_numbers_are_declared(name: str) -> None:
     """Position models with a table refuse them."""
     encoding = fitted(name, [path("ab")])
@@ -84,7 +84,7 @@ def meaning(encoded: Encoded, units: int) -> np.ndarray:
 
 @examples(16)
 @given(drawn=st.lists(structures(), min_size=1, max_size=5))
-@looped("name", NAMES)
+@together("name", NAMES)
 def test_many_is_one_by_one(name: str, drawn: list[Structure]) -> None:
     encoding = fitted(name, drawn)
     singly = [(s, e) for s in drawn if (e := attempt(lambda s=s: encoding.one(s))) is not None]
@@ -97,7 +97,7 @@ def test_many_is_one_by_one(name: str, drawn: list[Structure]) -> None:
 
 @examples(32)
 @given(structure=structures())
-@looped("name", NAMES)
+@together("name", NAMES)
 def test_it_encodes_every_unit_or_says_what_is_missing(name: str, structure: Structure) -> None:
     encoding = fitted(name, [structure])
     encoded = attempt(lambda: encoding.one(structure))
@@ -125,7 +125,7 @@ def test_it_encodes_every_unit_or_says_what_is_missing(name: str, structure: Str
     assert np.isfinite(encoded.values).all()
 
 
-@looped("name", NAMES)
+@together("name", NAMES)
 def test_it_reaches_trees_and_paths(name: str) -> None:
     """The laws here would hold for an encoding that refuses everything."""
     assert len(fitted(name, [path("abcd")]).one(path("abcd")).values)
@@ -140,7 +140,7 @@ def numbered(draw: st.DrawFn, of: st.SearchStrategy[Structure]) -> tuple[Structu
 
 @examples(40)
 @given(drawn=numbered(trees()))
-@looped("name", [name for name in NAMES if name not in OF_SOME_BASIS])
+@together("name", [name for name in NAMES if name not in OF_SOME_BASIS])
 def test_relabelling_the_nodes_of_a_tree_permutes(name: str, drawn: tuple[Structure, np.ndarray]) -> None:
     tree, number = drawn
     _assert_permuted(fitted(name, [tree]), tree, number)
@@ -148,12 +148,12 @@ def test_relabelling_the_nodes_of_a_tree_permutes(name: str, drawn: tuple[Struct
 
 @examples(60)
 @given(drawn=numbered(structures()))
-@looped("encoding", OF_ANY_GRAPH)
+@together("encoding", OF_ANY_GRAPH)
 def test_relabelling_the_nodes_of_a_graph_permutes(encoding: Encoding, drawn: tuple[Structure, np.ndarray]) -> None:
     _assert_permuted(encoding, *drawn)
 
 
-@looped("name", NAMES)
+@together("name", NAMES)
 def test_options_make_it_again(name: str) -> None:
     encoding = fitted(name, [path("abc")])
     again = ENCODINGS[name](**encoding.options())
@@ -163,7 +163,7 @@ def test_options_make_it_again(name: str) -> None:
 
 @examples(40)
 @given(n=st.integers(1, 12), more=st.integers(1, 4))
-@looped("name", [name for name in NAMES if fitted(name, [path("ab")]).causal])
+@together("name", [name for name in NAMES if fitted(name, [path("ab")]).causal])
 def test_causal_ones_do_not_move_when_a_path_grows(name: str, n: int, more: int) -> None:
     short, long = path(["x"] * n), path(["x"] * (n + more))
     encoding = fitted(name, [long])
@@ -175,7 +175,7 @@ def test_causal_ones_do_not_move_when_a_path_grows(name: str, n: int, more: int)
 
 @examples(60)
 @given(structure=structures())
-@looped("encoding", [Depth(), RandomWalk(), Laplacian(), Eigenvalues(), Eigenpairs(), HeatKernel(), Tabular()])
+@together("encoding", [Depth(), RandomWalk(), Laplacian(), Eigenvalues(), Eigenpairs(), HeatKernel(), Tabular()])
 def test_units_have_what_their_node_has(encoding: Encoding, structure: Structure) -> None:
     units = attempt(lambda: encoding.one(structure))
     if units is None:
@@ -186,7 +186,7 @@ def test_units_have_what_their_node_has(encoding: Encoding, structure: Structure
 
 @examples(40)
 @given(structure=structures())
-@looped("encoding", [Distance(), UndirectedDistance(), Adjacency(), SPRRelative()])
+@together("encoding", [Distance(), UndirectedDistance(), Adjacency(), SPRRelative()])
 def test_pairs_of_units_have_what_their_nodes_have(encoding: Encoding, structure: Structure) -> None:
     encoded = attempt(lambda: encoding.one(structure))
     if encoded is None:
@@ -243,7 +243,7 @@ def _without_units(structure: Structure) -> Structure:
 
 @examples(16)
 @given(drawn=st.lists(structures(), min_size=1, max_size=5))
-@looped("name", NAMES)
+@together("name", NAMES)
 def test_a_batch_is_what_it_was_made_from(name: str, drawn: list[Structure]) -> None:
     """The padded values are those of each structure, from a column as from what was encoded one by one."""
     encoding = fitted(name, drawn)
@@ -274,7 +274,7 @@ def in_batch(values: Any, number: int, units: int) -> np.ndarray:
     return whole
 
 
-@looped("name", NAMES)
+@together("name", NAMES)
 def test_parts_of_a_column_are_columns(name: str) -> None:
     given = [path("abc"), path("ab"), path("abcd"), path("a"), path("abcde")]
     encoding = fitted(name, given)

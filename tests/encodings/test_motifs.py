@@ -15,8 +15,8 @@ from structpe.encodings import Motifs, RandomWalk
 from structpe.errors import EncodingError
 from structpe.structure import Structure, path
 from tests.examples import examples
-from tests.looped import looped
 from tests.strategies import structures
+from tests.together import together
 
 LISTED: dict[Any, list[tuple[int, int]]] = {
     "cycle-2": [(0, 1)],
@@ -89,7 +89,7 @@ def test_motifs_in_other_words() -> None:
     np.testing.assert_array_equal(listed.one(path("abc")).values, Motifs(("clique-3",)).one(path("abc")).values)
 
 
-@looped(
+@together(
     "motifs, message",
     [
         ((), "needs one motif or more, such as 'cycle-6'; none is given"),

@@ -13,12 +13,12 @@ from structpe.encodings import ENCODINGS, Binned, Euclidean, GridOffset, Points
 from structpe.errors import EncodingError
 from structpe.structure import Structure, path
 from structpe.transforms import grid
-from tests.looped import looped
+from tests.together import together
 
 HUGE = 10**7
 
 
-@looped(
+@together(
     "name, option",
     [
         ("branch-path", "depth"),
@@ -44,7 +44,7 @@ def test_sizes_that_would_fill_the_memory(name: str, option: str) -> None:
         ENCODINGS[name](**{option: HUGE})
 
 
-@looped(
+@together(
     "name, options, message",
     [
         ("coordinates", {"axes": HUGE}, f"the number of axes is {HUGE}; give 64 at most"),

@@ -15,8 +15,8 @@ from structpe.errors import EncodingError
 from structpe.structure import Structure
 from tests.examples import examples
 from tests.golden import golden
-from tests.looped import looped
 from tests.strategies import structures
+from tests.together import together
 
 
 def literal(structure: Structure, steps: int) -> np.ndarray:
@@ -49,9 +49,9 @@ def test_large_graphs_walk_the_same_way(directed: bool, steps: int) -> None:
     np.testing.assert_allclose(RandomWalk(steps).one(graph).values, literal(graph, steps), atol=1e-6)
 
 
-@looped("directed", [True, False])
-@looped("steps", [1, 2, 7])
-@looped("edges", [9, 2600])  # few numbers are spread one by one, many rows are summed
+@together("directed", [True, False])
+@together("steps", [1, 2, 7])
+@together("edges", [9, 2600])  # few numbers are spread one by one, many rows are summed
 def test_large_graphs_walk_the_same_way_with_and_without_numba(edges: int, directed: bool, steps: int) -> None:
     ends = np.random.default_rng(1).integers(0, 520, (edges, 2))
     graph = Structure(("x",) * 521, [*ends, *ends[:9]], directed=directed)

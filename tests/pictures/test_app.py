@@ -25,11 +25,11 @@ from structpe.pictures.compare import SHIFT, changes, shifted
 from structpe.pictures.given import FORMS, LETTERS, item_of_text
 from structpe.pictures.head_patterns import of_encoder
 from structpe.pictures.scene import FIRST, Choices, scene
-from tests.looped import looped
 from tests.pictures.cases import FORMS as DRAWN
 from tests.pictures.cases import PARSE
 from tests.pictures.runs import predicted, written
 from tests.tasks.graph_to_text.tiny import AMR
+from tests.together import together
 
 BROWSER = Path("/usr/bin/chromium")
 DIMS = Dims(48, 2, 2)
@@ -54,7 +54,7 @@ def test_each_form_of_text_is_read(form: str) -> None:
     assert 3 < item.structure.size < 20
 
 
-@looped(
+@together(
     "form, text, heads, message",
     [
         ("words", "  ", "", "the text is empty; give words in their order"),
@@ -82,7 +82,7 @@ def test_a_missing_parser_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
         item_of_text("sentence", "she sings")
 
 
-@looped(
+@together(
     "change, message",
     [
         ({"a": "sinusoidl"}, "Did you mean 'sinusoidal'"),

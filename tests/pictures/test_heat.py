@@ -14,9 +14,9 @@ from structpe.pictures import PictureError
 from structpe.pictures.heat import Heat, heat_of, unit_names
 from structpe.pictures.view import view
 from structpe.structure import Structure, path
-from tests.looped import looped
 from tests.pictures.cases import FORMS, MEANING, PARSE, SEQUENCE
 from tests.positions.cases import TREES
+from tests.together import together
 
 
 def test_pairs_are_a_matrix_and_what_is_no_number_is_named() -> None:
@@ -68,7 +68,7 @@ def test_a_slice_of_vectors_is_chosen_and_said() -> None:
         heat_of(SEQUENCE, Offset(), 1)
 
 
-@looped("name", ENCODINGS)
+@together("name", ENCODINGS)
 def test_every_encoding_can_be_looked_at(name: str) -> None:
     seen = 0
     for structure in (*FORMS.values(), *TREES):

@@ -14,12 +14,12 @@ from structpe.pictures.heat import heat_of, in_order, unit_labels, unit_names
 from structpe.pictures.view import view
 from structpe.structure import Structure, path
 from structpe.transforms.nodes import levi
-from tests.looped import looped
 from tests.pictures.cases import DIMS, MEANING, PARSE
 from tests.pictures.measuring import faults
 from tests.pictures.runs import written
 from tests.pictures.test_page import plots, said
 from tests.tasks.graph_to_text.tiny import AMR
+from tests.together import together
 
 
 def units(nodes: list[str], texts: list[list[str]]) -> Structure:
@@ -27,7 +27,7 @@ def units(nodes: list[str], texts: list[list[str]]) -> Structure:
     return path(nodes).with_units([text for own in texts for text in own], owner)
 
 
-@looped(
+@together(
     "nodes, texts, labels",
     [
         (["lighthouse", "old"], [["Ġlight", "house"], ["Ġ", "old"]], ["light", "house", "␣", "old"]),

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from structpe.errors import ConfigError, PositionError, ReadError
 from structpe.plain.options import Builder
-from tests.looped import looped
+from tests.together import together
 
 if TYPE_CHECKING:
     from nowhere import Nothing
@@ -83,7 +83,7 @@ def test_mappings_become_dataclasses_and_lists_tuples() -> None:
     )
 
 
-@looped(
+@together(
     "changes, message",
     [
         ({"part": {"size": "3"}}, "part.size takes a whole number; given is '3'"),
@@ -180,7 +180,7 @@ def test_options_become_arguments() -> None:
     assert PLACES.arguments(go, {"place": None}, "it") == {"place": None}
 
 
-@looped(
+@together(
     "call, options, message",
     [
         (take, {}, "reader 'x' needs the option 'size'; it takes a whole number"),

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from structpe.errors import ConfigError
 from structpe.plain import from_yaml, to_yaml
 from tests.examples import examples
-from tests.looped import looped
 from tests.representatives import only
+from tests.together import together
 
 ROOT = Path(__file__).parents[2]
 FILES = sorted(
@@ -71,7 +71,7 @@ WORDS = (
 )
 
 
-@looped("text", WORDS)
+@together("text", WORDS)
 def test_words_with_a_meaning(text: str) -> None:
     assert from_yaml(text) == yaml.safe_load(text)
 
@@ -90,7 +90,7 @@ def test_dates_stay_texts() -> None:
     ]
 
 
-@looped(
+@together(
     "text, message",
     [
         ("a: !!int x", "line 1, column 4: 'x' is not of the type int; correct it"),
@@ -130,7 +130,7 @@ def test_bad_texts_are_explained(text: str, message: str) -> None:
     assert str(caught.value).startswith(message)
 
 
-@looped("text", ["a: [", "a: b: c", "a: 'b", "`a", "%YAML 3.0\n---\na", "a: b\n\tc: d", '"\\ud800"', "}"])
+@together("text", ["a: [", "a: b: c", "a: 'b", "`a", "%YAML 3.0\n---\na", "a: b\n\tc: d", '"\\ud800"', "}"])
 def test_what_is_no_yaml_says_where(text: str) -> None:
     with pytest.raises(ConfigError, match=r"the value is not YAML: .+ \(line \d+, column \d+\)$"):
         from_yaml(text, "the value")

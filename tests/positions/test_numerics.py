@@ -19,6 +19,7 @@ from structpe.positions.batch import encode
 from structpe.positions.buckets import bucket
 from structpe.structure import Structure, path
 from tests.positions.cases import encoded
+from tests.together import together
 
 DIMS = Dims(8, 2, 1)
 FAR = [0, 9_999, 10_001, 123_457, 10_000_019]
@@ -94,10 +95,9 @@ NUMBERS = ["sinusoidal", "learned", "rotary", "rotary-half", "spr-abs"]
 PAIRS = ["alibi", "graformer", "graformer-survey", "shaw", "shaw-keys", "spr-rel", "t5"]
 
 
-@pytest.mark.parametrize(
+@together(
     ("name", "encoding"),
     [*((name, Laplacian(k=5)) for name in NUMBERS), *((name, LabelPath().fit([path("abcde")])) for name in PAIRS)],
-    ids=NUMBERS + PAIRS,
 )
 def test_a_vector_where_a_number_is_needed_is_refused_by_name(name: str, encoding: Encoding) -> None:
     """5 eigenvectors of 5 units would broadcast against the batch, and no other check would notice."""
@@ -120,7 +120,5 @@ def test_a_graph_that_is_no_tree_is_refused_as_such() -> None:
     """Not for the root or the order that it lacks as well."""
     model = build("spr", Dims(8, 2, 2))
     ring = Structure(("a", "b", "c"), np.array([[0, 1], [1, 2], [2, 0]]))
-    with pytest.raises(
-        EncodingError, match=r"'spr-relative': it needs a tree .*; for graphs choose"
-    ):
+    with pytest.raises(EncodingError, match=r"'spr-relative': it needs a tree .*; for graphs choose"):
         encode([ring], model.encodings)

@@ -13,7 +13,7 @@ from structpe.errors import ReadError
 from structpe.formats import read
 from structpe.formats.amr import graph
 from tests.datasets import SAMPLES, corpus
-from tests.looped import looped
+from tests.together import together
 
 LITTLE_PRINCE = "amr/little_prince/amr-bank-struct-v1.6"
 
@@ -87,7 +87,7 @@ def test_comments_become_texts_and_metadata(write):
     assert [item.structure.name for item in items] == ["a.amr:one", "a.amr:2", "a.amr:3"]
 
 
-@looped(
+@together(
     "comment, expected",
     [
         ("# ::snt call Shape::area before drawing .", {"snt": "call Shape::area before drawing ."}),
@@ -108,7 +108,7 @@ def test_the_pairs_of_a_comment(write, comment, expected):
     assert (item.id, item.texts) == (expected.get("id", "1"), (expected["snt"],) if "snt" in expected else ())
 
 
-@looped(
+@together(
     "text, message",
     [
         ("(w / want-01 :ARG0 b)", "variable 'b', :ARG0 of 'w', is not introduced; write (b / concept)"),
@@ -145,7 +145,7 @@ def test_the_error_is_all_that_is_said_of_a_missing_concept_or_target():
     ]
 
 
-@looped("constant", ["-", "+", "5", "imperative", "expressive", "interrogative", '"b"', "am", "3.5"])
+@together("constant", ["-", "+", "5", "imperative", "expressive", "interrogative", '"b"', "am", "3.5"])
 def test_constants_are_no_dangling_variables(constant):
     assert graph(f"(w / want-01 :mode {constant})").nodes == ("want-01", constant.strip('"'))
 

@@ -7,8 +7,8 @@ import structpe.formats.text
 from structpe.errors import ReadError, StructureError
 from structpe.formats import as_text, read
 from tests.datasets import SAMPLES, corpus
-from tests.looped import looped
 from tests.representatives import only
+from tests.together import together
 
 AFRIKAANS = "AF-AfriBooms/af_afribooms-ud-dev"
 SENTENCE = """\
@@ -65,7 +65,7 @@ def test_words_of_a_range_have_their_part_of_it(write, whole, words, parts):
     assert [text[a:b] for a, b in item.structure.features["span"]] == [*parts, words[-1]]
 
 
-@looped(
+@together(
     "old, new, error, message",
     [
         ("4\tdog", "3\tdog", ReadError, "a.conllu: item 2: 's1': line 19: 'dog' has id 3; ids count 1, 2, 3, ..."),

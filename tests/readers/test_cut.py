@@ -8,7 +8,7 @@ import pytest
 
 from structpe.errors import StructPEError
 from structpe.formats import read
-from tests.looped import looped
+from tests.together import together
 
 TREE = "# sent_id = s{0}\n# text = It go\n1\tIt\t_\tPRON\t_\t_\t2\tnsubj\t_\t_\n2\tgo\t_\tV\t_\t_\t0\troot\t_\tA=b\n\n"
 ENTRY = (
@@ -134,7 +134,7 @@ EVIDENCE = [
 ]
 
 
-@looped("name, text, message", EVIDENCE)
+@together("name, text, message", EVIDENCE)
 def test_a_last_line_that_shows_that_it_is_cut_off_is_an_error(write, name, text, message):
     with pytest.raises(StructPEError, match=message) as caught:
         read(write(name, text))

@@ -17,7 +17,7 @@ import structpe
 from structpe.errors import ReadError, StructPEError
 from structpe.formats import Item, as_items, as_structure, read, triples
 from structpe.formats.facts import facts_of
-from tests.looped import looped
+from tests.together import together
 
 
 def told(item: Item) -> tuple[Any, ...]:
@@ -46,8 +46,8 @@ def table(rows: list[list[str]], delimiter: str) -> str:
     return text.getvalue()
 
 
-@looped("seed", range(8))
-@looped("suffix, delimiter", [(".tsv", "\t"), (".csv", ","), (".csv", ";")])
+@together("seed", range(8))
+@together("suffix, delimiter", [(".tsv", "\t"), (".csv", ","), (".csv", ";")])
 def test_a_table_is_what_was_written(seed, suffix, delimiter, write):
     """One fact in each row, texts in the rows of their graph; and a list of facts in one cell."""
     made = graphs(seed)
@@ -66,7 +66,7 @@ def test_a_table_is_what_was_written(seed, suffix, delimiter, write):
         assert list(map(told, read(write(f"b{suffix}", table(rows, delimiter)), "facts"))) == wanted
 
 
-@looped("seed", range(8))
+@together("seed", range(8))
 def test_lines_of_json_and_mappings_are_the_same(seed, write):
     made = graphs(seed)
     file = write("a.jsonl", "".join(json.dumps(graph) + "\n\n" for graph in made))
@@ -144,7 +144,7 @@ HEADLESS = (
 )
 
 
-@looped(
+@together(
     "text, options, message",
     [
         ("Osk\tteacher\tIda\n", {}, HEADLESS),
@@ -182,7 +182,7 @@ def test_what_is_wrong_with_a_table_is_said(text, options, message, write):
     assert str(caught.value).startswith(str(caught.value.places[0]))
 
 
-@looped(
+@together(
     "line, message",
     [
         ("{", "item 1: line 1: the line is not JSON: "),
@@ -350,7 +350,7 @@ def test_graphs_of_networkx_are_read_from_both_files(tmp_path, write):
     assert (one.structure.nodes, one.structure.relations, one.texts) == (("1.5", "2.5"), ("2",), ("one",))
 
 
-@looped(
+@together(
     "name, text, message",
     [
         ("a.json", "{", r"it is not JSON \("),

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from structpe.errors import StructureError
 from structpe.formats import tree
-from tests.looped import looped
+from tests.together import together
 
 
 @st.composite
@@ -44,7 +44,7 @@ def test_numpy_heads_and_one_token_will_do():
     assert tree(["a"], [0], ["root"]).relations == ()
 
 
-@looped(
+@together(
     "tokens, heads, labels, message",
     [
         ("", [], None, "x:1: the sentence has no token; a tree needs at least one"),

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from structpe.errors import ConversionError, ReadError, StructureError
 from structpe.formats import as_structure, read, triples
 from tests.datasets import corpus
-from tests.looped import looped
+from tests.together import together
 
 names = st.sampled_from(["Alan Bean", "NASA", "Wheeler", "1932"])
 
@@ -82,7 +82,7 @@ def test_numbered_facts_get_their_names(write):
     assert read(path, "triples", columns="htr", numbered=True)[0].structure.nodes == ("0", "1", "2")
 
 
-@looped(
+@together(
     "files, message",
     [
         ({"t.txt": "3\n0 1 0\n"}, "line 1: 3 lines are announced, 1 follow; restore the file"),

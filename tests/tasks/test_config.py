@@ -10,7 +10,7 @@ from structpe.errors import ConfigError
 from structpe.tasks import config as configurations
 from structpe.tasks.graph_to_text.config import GraphToTextConfig
 from structpe.tasks.runs import load_config, train
-from tests.looped import looped
+from tests.together import together
 
 TEXT = """
 data: {train: train.txt, dev: [a.txt, b.txt]}
@@ -53,7 +53,7 @@ def test_differences_are_named_by_their_keys(file: Path) -> None:
     assert configurations.differences(one, one) == []
 
 
-@looped(
+@together(
     "override, text",
     [
         (

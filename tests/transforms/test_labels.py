@@ -6,10 +6,10 @@ from structpe.errors import StructureError
 from structpe.formats import triples
 from structpe.structure import Structure
 from structpe.transforms.texts import readable, readable_relation, with_readable_labels
-from tests.looped import looped
+from tests.together import together
 
 
-@looped(
+@together(
     "raw, clean",
     [
         ("want-01", "want"),

@@ -29,9 +29,9 @@ from structpe.tasks.runs import train
 from structpe.tasks.runs.prediction import PredictionRun
 from tests.cli.running import complaint, output
 from tests.cli.running import structpe as command
-from tests.looped import looped
 from tests.tasks.prediction.test_pairs import config as pairs
 from tests.tasks.prediction.tiny import MODEL, RWSE, TRAINING, data_in, single
+from tests.together import together
 
 HALOGENS = {"F": "light", "Cl": "light", "Br": "heavy"}
 
@@ -227,8 +227,8 @@ def test_pairs_of_nodes_belong_to_one_graph(tmp_path: Path) -> None:
         structpe.load(given.out)
 
 
-@looped("nodes", [None, Categories((3, 4)), Numbers(5)])
-@looped("name", sorted(OBJECTIVES))
+@together("nodes", [None, Categories((3, 4)), Numbers(5)])
+@together("name", sorted(OBJECTIVES))
 def test_a_signature_is_written_and_read_back(name: str, nodes: Features, tmp_path: Path) -> None:
     made: dict[str, Objective] = {
         "link": Link(2, "mrr", entities=7),
