@@ -127,7 +127,7 @@ def test_eva_02_scales_places_to_those_of_training(head: int, shape: tuple[int, 
     mine, pairs = turned(model, structure, x), [(0, head // 4), (1, head // 2 - head // 4)]
     for u, place in enumerate(structure.features["coordinates"].tolist()):
         scaled = [16 * max(c, 0) / n for c, n in zip(place, shape, strict=True)]
-        expected = looped(scaled, x[0, u].tolist(), pairs, 10000.0)
+        expected = together(scaled, x[0, u].tolist(), pairs, 10000.0)
         torch.testing.assert_close(mine[0, u], torch.tensor(expected, dtype=torch.float64), rtol=0, atol=1e-5)
 
 
