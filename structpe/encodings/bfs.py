@@ -437,24 +437,25 @@ def queues(indptr: Ids, indices: NDArray[np.int32], node: int, top: int, queue: 
 
     Its largest number, ``top``, stands for pairs without a path. The queue is room for the nodes.
     """
-    n = len(result)
+    n, one = len(result), np.uint64(1)
     for i in range(n):
         mine = result[i]
         for j in range(n):
             mine[j] = top
         mine[i], queue[0] = 0, i
-        at, last = 0, 1
+        at, last = np.uint64(0), one  # unsigned: not compared with 0
         while at < last:
             here = queue[at]
-            at += 1
+            at += one
             length = mine[here] + 1
             for p in range(indptr[node + here], indptr[node + here + 1]):
-                if mine[indices[p]] == top:
+                other = indices[p]
+                if mine[other] == top:
                     if length >= top:
                         return False
-                    mine[indices[p]] = length
-                    queue[last] = indices[p]
-                    last += 1
+                    mine[other] = length
+                    queue[last] = other
+                    last += one
     return True
 
 
