@@ -423,28 +423,28 @@ def _returns(
         a, n = start[g], start[g + 1] - start[g]
         if n > largest:
             continue
+        powers, last = room[: half * n * n].reshape(half, n, n), turned[: n * n].reshape(n, n)
         for k in range(half):
             for i in range(n):
-                at = room[(k * n + i) * n : (k * n + i + 1) * n]
+                at = powers[k, i]
                 for j in range(n):
                     at[j] = 0.0
                 for p in range(indptr[a + i], indptr[a + i + 1]):
                     if k == 0:
                         at[indices[p] - a] = data[p]
                         continue
-                    where, weight = ((k - 1) * n + indices[p] - a) * n, data[p]
-                    before = room[where : where + n]
+                    before, weight = powers[k - 1, indices[p] - a], data[p]
                     for j in range(n):
                         at[j] += weight * before[j]
                 result[a + i, k] = at[i]
         for i in range(n):
             for j in range(n):
-                turned[j * n + i] = room[((half - 1) * n + i) * n + j]
+                last[j, i] = powers[half - 1, i, j]
         for k in range(steps - half):
             for i in range(n):
                 total[i] = 0.0
             for j in range(n):
-                one, other = turned[j * n : j * n + n], room[(k * n + j) * n : (k * n + j + 1) * n]
+                one, other = last[j], powers[k, j]
                 for i in range(n):  # all sums at once: the sum of one node cannot be vectorised
                     total[i] += one[i] * other[i]
             for i in range(n):
@@ -460,27 +460,28 @@ def _powers(
     for g in range(len(start) - 1):
         a, n, first = start[g], start[g + 1] - start[g], row
         pairs, lacking = n * n, False
-        for q in range(steps * pairs):
-            room[q] = 0.0
+        flat = room[: steps * pairs]
+        powers, cells = flat.reshape(steps, n, n), flat.reshape(steps, pairs)
+        for q in range(len(flat)):
+            flat[q] = 0.0
         for i in range(n):
-            room[i * n + i] = 1.0
+            powers[0, i, i] = 1.0
         for k in range(1, steps):
             for i in range(n):
-                at = room[k * pairs + i * n : k * pairs + i * n + n]
+                at = powers[k, i]
                 for p in range(indptr[a + i], indptr[a + i + 1]):
-                    where, weight = (k - 1) * pairs + (indices[p] - a) * n, data[p]
-                    before = room[where : where + n]
+                    before, weight = powers[k - 1, indices[p] - a], data[p]
                     for j in range(n):
                         at[j] += weight * before[j]
         # As `significant`: all numbers are rounded here, where they are in the cache.
-        for q in range(steps * pairs):
-            high = room[q] * SPLIT
-            room[q] = high - (high - room[q])
+        for q in range(len(flat)):
+            high = flat[q] * SPLIT
+            flat[q] = high - (high - flat[q])
         for q in range(pairs):
             total = 0.0
             for k in range(steps):
-                values[row, k] = room[k * pairs + q]
-                total += room[k * pairs + q]
+                values[row, k] = cells[k, q]
+                total += cells[k, q]
             index[pair + q] = row - first
             if total > 0:
                 row += 1
