@@ -405,6 +405,33 @@ def _compiled(graphs: Graphs, steps: _Steps, longest: int, cut: bool) -> Iterato
 
 
 @compiled
+def _sort(
+    fresh: int, filled: int, count: Ids, node: Array, pair: Array, group: Array, last: Array, moved_node: Array,
+    moved_pair: Array,
+) -> None:  # fmt: skip
+    """By symbol, from ``fresh`` on; equal ones stay in order."""
+    if filled - fresh <= _FEW:
+        for i in range(fresh + 1, filled):
+            here, reached, own = node[i], pair[i], last[i]
+            k = i
+            while k > fresh and last[k - 1] > own:
+                node[k], pair[k], last[k] = node[k - 1], pair[k - 1], last[k - 1]
+                k -= 1
+            node[k], pair[k], last[k] = here, reached, own
+    else:
+        for own in range(len(count)):
+            count[own] = 0
+        for i in range(fresh, filled):
+            moved_node[i], moved_pair[i], group[i] = node[i], pair[i], last[i]
+            count[last[i] + 1] += 1
+        for own in range(1, len(count)):
+            count[own] += count[own - 1]
+        for i in range(fresh, filled):
+            k, count[group[i]] = fresh + count[group[i]], count[group[i]] + 1
+            node[k], pair[k], last[k] = moved_node[i], moved_pair[i], group[i]
+
+
+@compiled
 def _search(
     filled: int,
     first: Ids,
@@ -448,25 +475,7 @@ def _search(
                 for i in range(fresh, filled):
                     index[pair[i]] = group[i] = mine if cut else _LONG
                 continue
-            if filled - fresh <= _FEW:
-                for i in range(fresh + 1, filled):
-                    here, reached, own = node[i], pair[i], last[i]
-                    k = i
-                    while k > fresh and last[k - 1] > own:
-                        node[k], pair[k], last[k] = node[k - 1], pair[k - 1], last[k - 1]
-                        k -= 1
-                    node[k], pair[k], last[k] = here, reached, own
-            else:
-                for own in range(len(count)):
-                    count[own] = 0
-                for i in range(fresh, filled):
-                    moved_node[i], moved_pair[i], group[i] = node[i], pair[i], last[i]
-                    count[last[i] + 1] += 1
-                for own in range(1, len(count)):
-                    count[own] += count[own - 1]
-                for i in range(fresh, filled):
-                    k, count[group[i]] = fresh + count[group[i]], count[group[i]] + 1
-                    node[k], pair[k], last[k] = moved_node[i], moved_pair[i], group[i]
+            _sort(fresh, filled, count, node, pair, group, last, moved_node, moved_pair)
             for i in range(fresh, filled):
                 if last[i] != before:
                     before = last[i]

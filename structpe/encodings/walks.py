@@ -69,7 +69,7 @@ class _Steps(NamedTuple):
         counts = np.bincount(source * nodes + target, minlength=nodes * nodes).reshape(nodes, nodes)
         if undirected:
             counts = np.maximum(counts, counts.T)
-        row, indices = counts.nonzero()
+        row, indices = np.divmod(np.flatnonzero(counts), nodes)
         indptr = starts_of(np.bincount(row, minlength=nodes))
         return cls(indptr, indices, counts[row, indices] / counts.sum(axis=1)[row])
 
@@ -239,7 +239,8 @@ def _of_large(walk: csr_array, symmetric: bool, steps: int) -> NDArray[np.float3
     ends = np.zeros((2, size, _TARGETS) if symmetric else (2, 0, 0))
     if _walk.pays(steps * size * (size + walk.nnz) // _TARGETS):
         room, reached = np.zeros((2, size, _TARGETS)), np.zeros(size, dtype=np.int64)
-        _walk(*_places(walk), *_places(walk.T.tocsr()), symmetric, *room, reached, ends, result)
+        lines = np.empty((3, _TARGETS))
+        _walk(*_places(walk), *_places(walk.T.tocsr()), symmetric, *room, reached, *lines, ends, result)
     else:
         _walk_by_scipy(walk, symmetric, ends, result)
     if symmetric:
@@ -298,20 +299,22 @@ def _walk(
     power: Floats,
     other: Floats,
     reached: Ids,
+    row: Floats,
+    near: Floats,
+    far: Floats,
     ends: Floats,
     result: Array,
 ) -> None:
     """Columns of the powers for some nodes at a time, in the rows that walks of this length reach.
 
     The first matrix is given with its transpose: ``ahead``, ``onward`` and ``shares``. Both matrices (n, width) of
-    numbers are zero before and after. As long as few numbers are not zero, each goes to its places; then rows are
-    summed, in the same order.
+    numbers are zero before and after; ``row``, ``near`` and ``far`` are room for a row. As long as few numbers are not
+    zero, each goes to its places; then rows are summed, in the same order.
 
     The last power of a symmetric matrix is needed on one side of its diagonal only: its numbers count for the node of
     the column and, in ``ends``, for that of the row.
     """
-    (size, steps), width = result.shape, power.shape[1]
-    row, near, far = np.empty(width), np.empty(width), np.empty(width)
+    size, steps, width = result.shape[0], result.shape[1], power.shape[1]
     for first in range(0, size, width):
         count, length = min(width, size - first), 0
         for j in range(count):
@@ -400,8 +403,10 @@ def _add_rows(indptr: Array, indices: Array, data: Array, i: int, power: Floats,
     for j in range(len(row)):
         row[j] = 0.0
     while p + 4 <= end:
-        one, two, three, four = data[p], data[p + 1], data[p + 2], data[p + 3]
-        a, b, c, d = power[indices[p]], power[indices[p + 1]], power[indices[p + 2]], power[indices[p + 3]]
+        one, two = data[p], data[p + 1]
+        three, four = data[p + 2], data[p + 3]
+        a, b = power[indices[p]], power[indices[p + 1]]
+        c, d = power[indices[p + 2]], power[indices[p + 3]]
         for j in range(len(row)):
             row[j] = row[j] + one * a[j] + two * b[j] + three * c[j] + four * d[j]
         p += 4
