@@ -33,7 +33,7 @@ from structpe.positions.rotary_lie import skew
 from structpe.positions.tables import distances
 from structpe.terms import Terms
 
-__all__ = ["Algebraic", "AlgebraicGrid", "AlgebraicTree", "Walk"]
+__all__ = ["Algebraic", "AlgebraicGrid", "AlgebraicTree", "StepByStep", "UnitMatrices"]
 
 _TRACED_BITS = 20
 """Of a place, while no number may be looked at: places below a million."""
@@ -44,7 +44,7 @@ def _cells(params: str) -> Cells:
 
 
 @dataclass(frozen=True, eq=False)
-class Walk:
+class StepByStep:
     """The steps to each unit, the last of them first, as steps of one kind or of none at a time.
 
     Attributes:
@@ -134,7 +134,7 @@ class _OfPlaces(_OfSteps):
         for _ in range(bits):
             powers.append(torch.cat([power, power.mT][:signs]))  # forwards, and backwards for a place below 0
             power = power @ power
-        walk = Walk(powers, _digits(queries, bits, signs), _digits(keys, bits, signs))
+        walk = StepByStep(powers, _digits(queries, bits, signs), _digits(keys, bits, signs))
         if self.decay == 1:
             return Terms(maps=(walk.turned,))
         apart = queries[:, :, None] - keys[:, None]
@@ -260,11 +260,11 @@ class AlgebraicTree(_OfSteps, name="algebraic-tree"):
         matrices = self.steps().mT.to(torch.promote_types(self.entries.dtype, torch.float32))
         if torch.compiler.is_compiling():  # the last branch to a unit is the first step of its vector
             steps = (list(taken.permute(2, 3, 0, 1)[:, :, :, None, None, :, None]) for taken in (queries, keys))
-            turn = Walk([matrices[:, :, None]] * self.depth, *steps).turned
+            turn = StepByStep([matrices[:, :, None]] * self.depth, *steps).turned
         else:
             of_keys = _along(keys, matrices)
             same = queries.shape == keys.shape  # then they are the same units
-            turn = Matrices(of_keys if same else _along(queries, matrices), of_keys).turned
+            turn = UnitMatrices(of_keys if same else _along(queries, matrices), of_keys).turned
         if self.decay == 1:
             return Terms(maps=(turn,))
         apart = offsets(self.name, self.encodings[1], positions[self.encodings[1]])
@@ -276,7 +276,7 @@ class AlgebraicTree(_OfSteps, name="algebraic-tree"):
 
 
 @dataclass(frozen=True, eq=False)
-class Matrices:
+class UnitMatrices:
     """A matrix for each query, and for each key; the same if the units are the same."""
 
     queries: Float[Tensor, "#b n h d d"]
