@@ -181,7 +181,10 @@ LARGE = {
 ALL_PAIRS = {name for name in NAMES if ENCODINGS[name].arity == 2 and not ENCODINGS[name].sparse} - {"offset"}
 LONG = ("random-walk", "eigenpairs", "expander")
 """They take the longest, and what they share with others is in those."""
-MATRICES = {"electrostatic", "heat-kernel", "intimacy", "magnetic-laplacian", "tabular", "token-laplacian", "motifs"}
+MATRICES = {
+    *("electrostatic", "heat-kernel", "intimacy", "magnetic-laplacian", "motifs", "multi-q-magnetic"),
+    *("tabular", "token-laplacian"),
+}
 
 
 @pytest.fixture(scope="module")

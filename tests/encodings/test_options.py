@@ -28,6 +28,7 @@ HUGE = 10**7
         ("label-path", "paths"),
         ("laplacian", "k"),
         ("magnetic-laplacian", "k"),
+        ("multi-q-magnetic", "charges"),
         ("parent-child", "width"),
         ("random-walk", "minutes"),
         ("random-walk", "steps"),
