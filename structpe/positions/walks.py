@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.diffusion import Electrostatic, HeatKernel, Resistance
+from structpe.encodings.directed_walks import DirectedWalks
 from structpe.encodings.motifs import Motifs
 from structpe.encodings.walks import RRWP, RandomWalk, WalkKernel
 from structpe.errors import PositionError
@@ -25,11 +26,21 @@ from structpe.positions.networks import (
     position_width,
     rectified,
 )
-from structpe.positions.spectra import learned_cells
+from structpe.positions.spectra import UNIT_COUNT, Nodes, learned_cells
 from structpe.positions.tables import PairNetwork
 from structpe.terms import Lookup, Terms
 
-__all__ = ["GKAT", "RWSE", "ElectrostaticSE", "HeatKernelSE", "MLPBias", "MoSE", "RBFBias", "RandomWalkBias"]
+__all__ = [
+    "GKAT",
+    "RWSE",
+    "DirectedWalksSE",
+    "ElectrostaticSE",
+    "HeatKernelSE",
+    "MLPBias",
+    "MoSE",
+    "RBFBias",
+    "RandomWalkBias",
+]
 
 
 class StructuralEncoding(PositionModel):
@@ -145,6 +156,39 @@ class MoSE(StructuralEncoding, name="mose"):
 
     def __init__(self, dims: Dims, encoding: Encoding = Motifs(), width: int | None = None, layers: int = 0) -> None:
         super().__init__(dims, encoding, width, layers)
+
+
+class DirectedWalksSE(PositionModel, name="directed-walks"):
+    """Random walks from all nodes to a node, along edges and against them, added to it (Geisler et al. 2023).
+
+    x_u + relu(W sum_w relu(V p_wu + a) + b),  p_wu the probabilities to come from w to u, w running over the nodes.
+
+    p_wu (K) has those of 1, 2, 3 steps along edges, those of a walk that begins anew now and then, and the same of
+    walks against edges; V (K, K), W (d, K). (Directional random walks; Geisler et al. 2023, their code with its
+    settings; compared with its formulas.) Without directions, both halves are the same. Their other form, in which p_wu
+    enters attention, is not included; ``mlp-bias`` reads this encoding, too.
+
+    Args:
+        encoding: a vector per pair.
+    """
+
+    spec = Spec("geisler2023", "graph", learned_cells("(K + 1)*K + (K + 1)*d"))
+
+    def __init__(self, dims: Dims, encoding: Encoding = DirectedWalks()) -> None:
+        width = pair_vector_width(self.name, encoding)
+        super().__init__(dims, [of_all_pairs(self.name, encoding), UNIT_COUNT], K=width)
+        self.of_pairs, self.of_sums = nn.Linear(width, width), nn.Linear(width, dims.width)
+
+    def prepare(self, positions: Positions) -> Tensor:
+        """(b, n, d) what is added."""
+        dtype = self.of_sums.weight.dtype
+        walks: Lookup = positions[self.encodings[0]]
+        seen = walks.map(lambda p: torch.relu(self.of_pairs(p.to(dtype)))).dense()
+        summed = (Nodes.of(positions, dtype).shares[:, None] @ seen.flatten(2)).view(len(seen), *seen.shape[2:])
+        return torch.relu(self.of_sums(summed))
+
+    def inputs(self, x: Tensor, prepared: Tensor) -> Tensor:
+        return x + prepared.to(x.dtype)
 
 
 def _network_cells(params: str, unbound: bool) -> Cells:

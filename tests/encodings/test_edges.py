@@ -53,7 +53,7 @@ REFUSED: dict[str, tuple[Structure, set[str]]] = {  # and which encodings refuse
     "parallel edges": (graph(4, PARALLEL), OF_TREES),
     "a directed cycle": (RING, OF_TREES),
 }
-COUNT_LOOPS = {"degree", "eigenpairs", "eigenvalues", "expander", "intimacy", "laplacian", "magnetic-laplacian",
+COUNT_LOOPS = {"degree", "directed-walks", "eigenpairs", "eigenvalues", "expander", "intimacy", "laplacian", "magnetic-laplacian",
                "motifs", "neighbours", "personalized-pagerank", "random-walk", "rrwp", "tabular", "token-laplacian",
                "walk-kernel", "weisfeiler-lehman"}  # fmt: skip
 COUNT_PARALLEL = {"random-walk", "rrwp"}
