@@ -53,9 +53,9 @@ REFUSED: dict[str, tuple[Structure, set[str]]] = {  # and which encodings refuse
     "parallel edges": (graph(4, PARALLEL), OF_TREES),
     "a directed cycle": (RING, OF_TREES),
 }
-COUNT_LOOPS = {"degree", "directed-walks", "eigenpairs", "eigenvalues", "expander", "intimacy", "laplacian", "magnetic-laplacian",
-               "motifs", "neighbours", "personalized-pagerank", "random-walk", "rrwp", "tabular", "token-laplacian",
-               "walk-kernel", "weisfeiler-lehman"}  # fmt: skip
+COUNT_LOOPS = {"degree", "directed-walks", "eigenpairs", "eigenvalues", "expander", "intimacy", "laplacian",
+               "magnetic-laplacian", "motifs", "neighbours", "personalized-pagerank", "random-walk", "rrwp",
+               "tabular", "token-laplacian", "walk-kernel", "weisfeiler-lehman"}  # fmt: skip
 COUNT_PARALLEL = {"random-walk", "rrwp"}
 # The value of a pair in two parts, if every part is as it is alone.
 BETWEEN = {"adjacency": 0, "binned": UNREACHABLE, "distance": UNREACHABLE, "expander": 0, "label-path": 2,

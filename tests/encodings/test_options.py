@@ -33,6 +33,7 @@ HUGE = 10**7
         ("random-walk", "minutes"),
         ("random-walk", "steps"),
         ("rrwp", "steps"),
+        ("simple-paths", "steps"),
         ("tabular", "max_k"),
         ("token-laplacian", "k"),
         ("walk-kernel", "length"),
