@@ -5,10 +5,14 @@ A model raises a :class:`PositionError` for an encoding that does not give a vec
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Literal, TypeAlias
+
 import torch
 from torch import Tensor, nn
 
 from structpe.encodings.base import Encoding
+from structpe.encodings.curvature import CurvatureProfile
 from structpe.encodings.diffusion import Electrostatic, HeatKernel, Resistance
 from structpe.encodings.directed_walks import DirectedWalks
 from structpe.encodings.motifs import Motifs
@@ -36,11 +40,14 @@ __all__ = [
     "DirectedWalksSE",
     "ElectrostaticSE",
     "HeatKernelSE",
+    "LocalCurvatureProfile",
     "MLPBias",
     "MoSE",
     "RBFBias",
     "RandomWalkBias",
 ]
+
+Norm: TypeAlias = Literal["batch", "none"]
 
 
 class StructuralEncoding(PositionModel):
@@ -48,32 +55,36 @@ class StructuralEncoding(PositionModel):
 
     What norm gives is kept between -5 and 5, which the authors' code does not do. Without that, a statistic that is
     nearly constant in training, such as the walks of three steps where triangles are rare, is 40 deviations away in the
-    first triangle, and so is what a model predicts.
+    first triangle, and so is what a model predicts. With ``norm`` "none", f sees the statistics as they are.
 
     Args:
         encoding: s (k), a vector of statistics per unit.
         width: p, how many of the d channels are the second part; None for a quarter of them.
         layers: of f; 0 for one linear map, as GraphGPS's ``linear``; m for m of them, each followed by a rectifier, the
             inner ones of width 2p, as its ``mlp``.
+        norm: "batch" as above, before which an untrained model knows nothing of how large statistics are; or "none".
 
     Raises:
         PositionError: p leaves no channels for content.
     """
 
     cells = learned_cells(
-        "2*k + (k*p + p if m == 0 else k*p + p if m == 1 else (k + 1)*2*p + (m - 2)*(2*p + 1)*2*p + (2*p + 1)*p)"
+        "2*k*b + (k*p + p if m == 0 else k*p + p if m == 1 else (k + 1)*2*p + (m - 2)*(2*p + 1)*2*p + (2*p + 1)*p)"
     )
 
-    def __init__(self, dims: Dims, encoding: Encoding, width: int | None, layers: int) -> None:
+    def __init__(self, dims: Dims, encoding: Encoding, width: int | None, layers: int, norm: Norm = "batch") -> None:
         k, p = width_of(self.name, encoding), position_width(self.name, width or max(dims.width // 4, 1), dims.width)
-        super().__init__(dims, [encoding], k=k, p=p, m=layers)
-        self.norm = BatchNorm(k)
+        super().__init__(dims, [encoding], k=k, p=p, m=layers, b=int(norm == "batch"))
+        self.norm = BatchNorm(k) if norm == "batch" else None
         network = rectified(k, p, layers)
         self.embed = network if layers else nn.Linear(k, p)
 
     def prepare(self, positions: Positions) -> Tensor:
         """(b, n, p) the embedded statistics of the queries."""
-        statistics = positions.queries(self.encodings[0]).to(self.norm.weight.dtype)
+        statistics = positions.queries(self.encodings[0]).to(next(self.embed.parameters()).dtype)
+        if self.norm is None:
+            plain: Tensor = self.embed(statistics)
+            return plain
         here = statistics.new_ones(statistics.shape[:2], dtype=torch.bool)
         # Queries are the last units of all.
         present = here if positions.present is None else positions.present[:, -here.shape[1] :]
@@ -102,9 +113,14 @@ class RWSE(StructuralEncoding, name="rwse"):
     spec = Spec("rampasek2022", "graph", StructuralEncoding.cells)
 
     def __init__(
-        self, dims: Dims, encoding: Encoding = RandomWalk(undirected=True), width: int | None = None, layers: int = 0
+        self,
+        dims: Dims,
+        encoding: Encoding = RandomWalk(undirected=True),
+        width: int | None = None,
+        layers: int = 0,
+        norm: Norm = "batch",
     ) -> None:
-        super().__init__(dims, encoding, width, layers)
+        super().__init__(dims, encoding, width, layers, norm)
 
 
 class HeatKernelSE(StructuralEncoding, name="heat-kernel"):
@@ -118,9 +134,14 @@ class HeatKernelSE(StructuralEncoding, name="heat-kernel"):
     spec = Spec("rampasek2022", "graph", StructuralEncoding.cells)
 
     def __init__(
-        self, dims: Dims, encoding: Encoding = HeatKernel(), width: int | None = None, layers: int = 0
+        self,
+        dims: Dims,
+        encoding: Encoding = HeatKernel(),
+        width: int | None = None,
+        layers: int = 0,
+        norm: Norm = "batch",
     ) -> None:
-        super().__init__(dims, encoding, width, layers)
+        super().__init__(dims, encoding, width, layers, norm)
 
 
 class ElectrostaticSE(StructuralEncoding, name="electrostatic"):
@@ -135,9 +156,14 @@ class ElectrostaticSE(StructuralEncoding, name="electrostatic"):
     spec = Spec("rampasek2022", "graph", StructuralEncoding.cells)
 
     def __init__(
-        self, dims: Dims, encoding: Encoding = Electrostatic(), width: int | None = None, layers: int = 0
+        self,
+        dims: Dims,
+        encoding: Encoding = Electrostatic(),
+        width: int | None = None,
+        layers: int = 0,
+        norm: Norm = "batch",
     ) -> None:
-        super().__init__(dims, encoding, width, layers)
+        super().__init__(dims, encoding, width, layers, norm)
 
 
 class MoSE(StructuralEncoding, name="mose"):
@@ -146,7 +172,8 @@ class MoSE(StructuralEncoding, name="mose"):
     cat[x_u, f(norm([Hom_u(F) for each motif F]))]: motif structural encoding. All else is as in ``rwse``.
 
     Hom_u(F) counts the homomorphisms of a small graph F that map its root to u, see :class:`Motifs`. (Bao et al.
-    2025, section 3; the authors' code, whose configurations have an MLP of two layers and no norm.) The authors
+    2025, section 3; the authors' code, whose configurations have an MLP of two layers and no norm: ``layers`` 2 and
+    ``norm`` "none", since counts grow fast and all large ones are 5 after the norm of an untrained model.) The authors
     choose the motifs for each data set: for ZINC all images of cycles of seven and eight vertices, for others all
     graphs of up to five vertices and a cycle of six. Here they are cycles of three to eight, and two triangles with an
     edge in common.
@@ -154,8 +181,42 @@ class MoSE(StructuralEncoding, name="mose"):
 
     spec = Spec("bao2025", "graph", StructuralEncoding.cells)
 
-    def __init__(self, dims: Dims, encoding: Encoding = Motifs(), width: int | None = None, layers: int = 0) -> None:
-        super().__init__(dims, encoding, width, layers)
+    def __init__(
+        self,
+        dims: Dims,
+        encoding: Encoding = Motifs(),
+        width: int | None = None,
+        layers: int = 0,
+        norm: Norm = "batch",
+    ) -> None:
+        super().__init__(dims, encoding, width, layers, norm)
+
+
+class LocalCurvatureProfile(StructuralEncoding, name="curvature-profile"):
+    """Statistics of the curvature of a node's edges, concatenated with the content (Fesser & Weber 2024, LCP).
+
+    cat[x_u, f(norm([min, max, mean, std, median of k_uw over the neighbours w of u]))]. All else is as in ``rwse``.
+
+    k_uw is Ollivier's curvature: low for an edge between two communities or in a tree, high inside a clique. The
+    authors concatenate the five numbers to the features of nodes, without norm or f.
+    """
+
+    spec = Spec(
+        "fesser2024",
+        "graph",
+        replace(StructuralEncoding.cells, reference="R", unbound=False),
+        note="no edge of a sequence is curved, so that it says nothing of one",
+    )
+
+    def __init__(
+        self,
+        dims: Dims,
+        encoding: Encoding = CurvatureProfile(),
+        width: int | None = None,
+        layers: int = 0,
+        norm: Norm = "batch",
+    ) -> None:
+        super().__init__(dims, encoding, width, layers, norm)
 
 
 class DirectedWalksSE(PositionModel, name="directed-walks"):

@@ -36,14 +36,20 @@ def of_units(model: PositionModel, structure: Structure) -> Tensor:
 # --- statistics ---
 
 
-@pytest.mark.parametrize("layers", [0, 1, 3])
-@pytest.mark.parametrize("name", ["rwse", "heat-kernel", "electrostatic"])
-def test_statistics_are_normalised_and_embedded(name: str, layers: int) -> None:
-    model, x = made(name, layers=layers), noise(3, 10, 8)
+@pytest.mark.parametrize(
+    ("name", "layers", "norm"),
+    [
+        *((name, layers, "batch") for name in ("rwse", "heat-kernel", "electrostatic") for layers in (0, 1, 3)),
+        ("curvature-profile", 0, "none"),
+        ("mose", 2, "none"),
+    ],
+)
+def test_statistics_are_normalised_and_embedded(name: str, layers: int, norm: str) -> None:
+    model, x = made(name, layers=layers, norm=norm), noise(3, 10, 8)
     changed = model.inputs(x, model.prepare(encoded(model, TREES)))
     for row, structure in enumerate(TREES):
         for unit, values in enumerate(of_units(model, structure)):
-            normed = values * SMALL * model.norm.weight + model.norm.bias
+            normed = values if norm == "none" else values * SMALL * model.norm.weight + model.norm.bias
             if layers:
                 for step in model.embed:
                     normed = torch.relu(linear(step[0], normed))
