@@ -44,7 +44,7 @@ ONE, EMPTY, RING = graph(1, []), graph(3, []), graph(3, [[0, 1], [1, 2], [2, 0]]
 LOOPS, PARALLEL = [*TREE, [1, 1], [0, 0]], [*TREE, [0, 1]]
 
 OF_TREES = {"ancestor-distance", "branch-path", "child-path", "lowest-common-ancestor", "parent-child",
-            "sibling-distance", "spr-relative"}  # fmt: skip
+            "sibling-distance", "sibling-index", "spr-relative"}  # fmt: skip
 REFUSED: dict[str, tuple[Structure, set[str]]] = {  # and which encodings refuse them; all others do not
     "one node": (ONE, set()),
     "no edges": (EMPTY, {*OF_TREES, "depth"}),
