@@ -25,7 +25,7 @@ def turned(model: PositionModel, structure: Structure, x: Tensor) -> Tensor:
     return q[0]
 
 
-def looped(place: list[int], x: list[float], pairs: list[tuple[int, int]], base: float) -> list[float]:
+def together(place: list[int], x: list[float], pairs: list[tuple[int, int]], base: float) -> list[float]:
     """One head of one unit: channels 2c, 2c+1 as a complex number, times e^(i angle)."""
     out, c = [], 0
     for axis, count in pairs:
@@ -46,7 +46,7 @@ def test_columns_turn_the_first_half_and_rows_the_second(head: int, pairs: list[
     mine = turned(model, structure, x)
     for u, place in enumerate(structure.features["coordinates"].tolist()):
         for h in range(2):
-            expected = looped(place, x[h, u].tolist(), pairs, 100.0)
+            expected = together(place, x[h, u].tolist(), pairs, 100.0)
             torch.testing.assert_close(mine[h, u], torch.tensor(expected, dtype=torch.float64), rtol=0, atol=1e-12)
 
 
@@ -58,7 +58,7 @@ def test_time_row_and_column_turn_2_3_and_3_eighths(head: int, split: tuple[int,
     model, x = AxialRotary3D(Dims(head, 1, 1)), noise(1, structure.size, head)
     mine = turned(model, structure, x)
     for u, place in enumerate(structure.features["coordinates"].tolist()):
-        expected = looped(place, x[0, u].tolist(), list(enumerate(split)), 10000.0)
+        expected = together(place, x[0, u].tolist(), list(enumerate(split)), 10000.0)
         torch.testing.assert_close(mine[0, u], torch.tensor(expected, dtype=torch.float64), rtol=0, atol=1e-12)
 
 
@@ -98,7 +98,7 @@ def test_points_between_places_turn_too() -> None:
     half = Structure(("a",), [], features={"coordinates": torch.tensor([[-1.0, 0.5]]).numpy()})
     x = noise(1, 1, 4)
     mine = turned(AxialRotary(Dims(4, 1, 1), Points()), half, x)
-    expected = looped([-1.0, 0.5], x[0, 0].tolist(), [(1, 1), (0, 1)], 100.0)
+    expected = together([-1.0, 0.5], x[0, 0].tolist(), [(1, 1), (0, 1)], 100.0)
     torch.testing.assert_close(mine[0, 0], torch.tensor(expected, dtype=torch.float64), rtol=0, atol=1e-12)
 
 

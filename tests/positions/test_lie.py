@@ -29,6 +29,7 @@ from structpe.transforms import grid
 from tests.golden import golden
 from tests.positions.cases import made, noise
 from tests.positions.waves import wave
+from tests.together import together
 
 IMAGE = grid((3, 3))
 
@@ -168,8 +169,8 @@ def test_what_cannot_be_turned_is_refused(make: Callable[[], PositionModel], tex
         model.prepare(encode([grid((1, 2, 2))], model.encodings))
 
 
-@pytest.mark.parametrize("width", [1, 2, 4, 8])
-@pytest.mark.parametrize("scale", [0.0, 1e-9, 0.3, 5.0, 300.0])
+@together("width", [1, 2, 4, 8])
+@together("scale", [0.0, 1e-9, 0.3, 5.0, 300.0])
 def test_exponentials_and_their_gradients(width: int, scale: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """By SciPy, whose derivative along a direction is Frechet's; rotations, other matrices, and equal eigenvalues."""
     x = noise(6, width, width) * scale
