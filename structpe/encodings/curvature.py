@@ -94,7 +94,8 @@ def _ollivier(first: Ids, second: Ids, degree: Ids) -> Floats:
     """(e,) of each edge, from both ends."""
     nodes, start = len(degree), starts_of(degree)
     linked = csr_array((np.ones(len(first)), (first, second)), shape=(nodes, nodes))
-    two, one = (np.sort(x * nodes + y) for x, y in ((linked @ linked).astype(bool).nonzero(), (first, second)))
+    both = (linked @ linked).nonzero(), (first, second)
+    two, one = (np.sort(x.astype(np.int64) * nodes + y) for x, y in both)  # scipy's numbers have 32 bits
     once = np.flatnonzero(first < second)
     widths = degree[first[once]] * degree[second[once]]
     known: dict[tuple[int, bytes], float] = {}  # most edges are like others

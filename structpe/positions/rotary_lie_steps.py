@@ -2,8 +2,9 @@
 
 A place u has the matrix M_u: q.k becomes (M_u q).(M_v k), and M_u^T M_v is the product of the steps from u to v, since
 what the ways to both have in common cancels. W_g = exp(U_g - U_g^T) for each kind g of step, U_g learned; each head has
-its own matrices, the same in all layers. (Kogkalidis et al. 2024, and their code.) Vectors are turned step by step, and
-no matrix is made for each place, which would take d_h times the memory of the queries.
+its own matrices, the same in all layers. (Kogkalidis et al. 2024, and their code.) In a sequence or a grid vectors are
+turned step by step, by the binary digits of their places. In a tree each unit has a matrix, which takes d_h times the
+memory of the queries, once for all layers.
 
 Stored of U_g is what matters of it: what is above the diagonal of U_g - U_g^T. It starts where W_g turns the channels
 2i and 2i + 1 by 10000^(-2 (i div 2) / c), c the number of pairs, where their code starts: every W_g alike.
@@ -307,7 +308,7 @@ def _along(taken: Bool[Tensor, "b n s k"], matrices: Float[Tensor, "k h d d"]) -
     for depth in range(int(lengths.max()) if len(lengths) else 0):
         there = (lengths > depth).nonzero()[:, 0]
         step = branch[there, lengths[there] - 1 - depth]  # counted from the root
-        codes, which = (at[there] * len(matrices) + step).unique(return_inverse=True)
+        codes, which = torch.unique(at[there] * len(matrices) + step, return_inverse=True)
         level = level.index_select(0, codes // len(matrices)) @ matrices.index_select(0, codes % len(matrices))
         levels.append(level)
         at[there], last[there] = which, which + first

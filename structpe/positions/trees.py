@@ -501,7 +501,7 @@ class ASTTrans(PositionModel, name="ast-trans"):
         bias = torch.zeros(own.shape, dtype=self.tables.dtype, device=index.device).masked_fill(~own, -math.inf)
         every = self.tables.flatten(1, 2) * self.dims.head**0.5  # (3, 4 t, d)
         vectors = functional.pad(every, (0, 0, 2, 0))[:, :, None] * own[:, :, None]
-        key, query, value = (Lookup(each, rows, index, shared=True) for each in vectors)
+        key, query, value = (Lookup(each, rows, index, shared=True) for each in vectors.unbind())
         masks = Lookup(bias, rows, index, shared=True)
         return Terms(key=(key,), query=(query,), value=(value,), bias=(masks,), scale=1 / 3)
 

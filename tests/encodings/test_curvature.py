@@ -48,6 +48,12 @@ def test_large_neighbourhoods_are_moved_as_small_ones(monkeypatch: pytest.Monkey
     np.testing.assert_allclose(CurvatureProfile().one(graph).values, matched, atol=1e-6)
 
 
+def test_nodes_beyond_the_square_root_of_32_bits_count_alike() -> None:
+    graph = Structure(("x",) * 6, [(0, 1), (1, 2), (2, 3), (3, 0), (3, 4), (4, 5), (1, 5)], directed=False)
+    alone, among = CurvatureProfile().one(graph).values, CurvatureProfile().many([Structure(("",) * 47_000, []), graph])
+    assert np.array_equal(among[1].values, alone)
+
+
 def test_curvatures_of_a_cycle_a_clique_and_a_tree() -> None:
     """Flat, round and hyperbolic."""
     ring = Structure(("x",) * 6, [(i, (i + 1) % 6) for i in range(6)], directed=False)
