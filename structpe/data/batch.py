@@ -241,7 +241,7 @@ class CSRAdjacency:
     @classmethod
     def of(cls, graphs: Graphs) -> tuple[CSRAdjacency, Ids, NDArray[np.bool_]]:
         """The messages of structures whose nodes are units; the edge of each, and whether it goes against it."""
-        directed = np.repeat(graphs.directed, np.diff(graphs.edge_start))
+        directed = graphs.directed.repeat(graphs.edge_start[1:] - graphs.edge_start[:-1])
         if _sort_messages.pays(OF_A_LIST + 4 * len(directed)):
             return cls._counted(graphs, directed)
         source, target, edge, reverse = _messages(graphs.edges, directed)
@@ -644,7 +644,7 @@ def _laid_out(
     """The fields of a batch that its sizes, ascending, its encoded values and its layouts decide."""
     layout, asked = layouts
     return {
-        "graph": torch.from_numpy(np.repeat(np.arange(len(sizes)), sizes)),
+        "graph": torch.from_numpy(np.arange(len(sizes)).repeat(sizes)),
         "sizes": torch.from_numpy(sizes),
         "layout": layout,
         "position_layout": asked,
