@@ -32,7 +32,7 @@ from inventories import known  # noqa: E402
 from llms import write_llms  # noqa: E402
 from sidebar import menu  # noqa: E402
 from sphinx.util.nodes import make_refnode  # noqa: E402
-from typeset import display, indexed  # noqa: E402
+from typeset import display, display_lines, indexed  # noqa: E402
 
 from structpe.encodings import ENCODINGS  # noqa: E402
 from structpe.positions import MODELS, PositionModel  # noqa: E402
@@ -50,8 +50,8 @@ extensions = ["sphinx.ext.autodoc", "sphinx.ext.napoleon", "myst_parser", "sphin
 extensions += ["sphinx.ext.intersphinx"] if ALL else []
 extensions += ["sphinx_gallery.gen_gallery"] if GALLERY else []
 extensions += (
-    ["words"] if ONE else ["notebooks", "cheatsheet", "live", "words"]
-)  # of docs/site: lessons to download, pages, words to find
+    ["formulas", "words"] if ONE else ["notebooks", "cheatsheet", "formulas", "live", "words"]
+)  # of docs/site: lessons to download, pages, formulas, words to find
 exclude_patterns = [
     *([] if API else ["api"]),
     *([] if GALLERY else ["auto_gallery"]),
@@ -227,23 +227,13 @@ def set_blocks(lines: list[str]) -> list[str]:
                 "",
                 ".. raw:: html",
                 "",
-                f'   <div class="formula lines">{rows(block)}</div>',
+                f"   {display_lines(block)}",
                 "",
             ]
         else:
             out += lines[place:end]
         place = end
     return out
-
-
-def rows(block: list[str]) -> str:
-    """Lines of formulas: what stands under the first, further right, goes on with it; wide gaps stay."""
-    least = min(len(line) - len(line.lstrip()) for line in block)
-    shown = []
-    for line in block:
-        parts = "".join(f"<span>{display(part)}</span>" for part in re.split(r" {3,}", line.strip()))
-        shown.append(f"<div{' class=more' if line.startswith(' ' * (least + 4)) else ''}>{parts}</div>")
-    return "".join(shown)
 
 
 def join_bases(_app: Any, what: str, _name: str, obj: Any, _options: Any, lines: list[str]) -> None:

@@ -137,6 +137,11 @@ def longer() -> str:
     return str(script("catalogue/longer.py").made())
 
 
+def reproduced() -> str:
+    """Published numbers beside ours."""
+    return str(script("benchmarks/reproduced.py").table())
+
+
 def expressivity() -> str:
     """Pairs of graphs that are told apart."""
     return str(script("expressivity/run.py").kept())
@@ -178,6 +183,7 @@ def learned() -> str:
 
 PARTS = (
     Part("studies", "docs/benchmarks.md", studies),
+    Part("reproduced", "docs/reproduced.md", reproduced),
     Part("what we learned", "docs/what-we-learned.md", learned),
     Part("choose", "docs/howto/choose.md", choose),
     Part("comparison", "docs/comparison.md", comparison),

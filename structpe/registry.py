@@ -42,6 +42,12 @@ _CODE: dict[str, dict[str, str]] = {}
 _FEW = 50
 """How many names an error lists."""
 
+_SLIP = 0.85
+"""How alike two names are, from 0 to 1, if one is a slip of the other."""
+
+_WORD = re.compile(r"[^-_ ]+")
+"""A word in a name; a dotted name is one."""
+
 _FRAME = re.compile(r'^ *File "(.+)", line (\d+)', re.MULTILINE)
 """A line of a traceback."""
 
@@ -363,12 +369,22 @@ def unknown(what: str, given: str, known: list[str], also: Sequence[str] = (), o
         own: whether a user may add one, which is then said.
     """
     same = [each for each in also if each.rpartition(".")[2] == given.rpartition(".")[2]]
-    near = same or difflib.get_close_matches(given, [*known, *also], n=1)
+    near = same or _nearest(given, [*known, *also])
     hint = f" Did you mean {near[0]!r}?" if near else ""
     few = len(known) <= _FEW
-    listed = known if few else difflib.get_close_matches(given, known, n=8, cutoff=0.0)
+    listed = known if few else _nearest(given, known, least=0.0)[:8]
     these = "Known" if few else f"Nearest of {len(known)}"
     return f"there is no {what} named {given!r}.{hint} {these}: {', '.join(listed)}{f'; {_OWN}' if own else ''}"
+
+
+def _nearest(given: str, known: Sequence[str], least: float = 0.6) -> list[str]:
+    """Names like the given one: slips of it first, then those that share words with it, by their letters."""
+    words, found = set(_WORD.findall(given.lower())), []
+    for name in known:
+        alike, own = difflib.SequenceMatcher(None, name, given).ratio(), set(_WORD.findall(name))
+        if alike >= least or own & words:
+            found.append(((alike >= _SLIP, len(own & words) / len(own | words), alike), name))
+    return [name for _, name in sorted(found, reverse=True)]
 
 
 def _module(entry: object) -> str:

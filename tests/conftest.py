@@ -6,7 +6,6 @@ import gc
 import importlib.util
 import operator
 import os
-import random
 import signal
 import sys
 from collections.abc import Iterator
@@ -14,14 +13,14 @@ from functools import cache, partial
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 
 from tests.examples import register
-from tests.representatives import take_turn
-from tests.shapes import check_anew, check_shapes
+from tests.representatives import leave_out_slow, take_turn
+from tests.shapes import check_shapes
 from tests.skips import pytest_terminal_summary  # noqa: F401  a hook: pytest finds it by its name
+from tests.together import anew
 
 check_shapes()
 
@@ -60,6 +59,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """All processes of a run take the same models: they are given the options of the first one."""
     config.option.others = take_turn(config.option.others)
+    leave_out_slow(config.option.markexpr == "not slow")
 
 
 def pytest_report_header(config: pytest.Config) -> str:
@@ -117,8 +117,4 @@ def coarse_paths(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def _seeded() -> None:
     """No test depends on those that ran before it."""
-    check_anew()
-    random.seed(0)
-    np.random.seed(0)
-    # torch.manual_seed also notes a stack trace for each GPU library, which takes longer than many a test.
-    torch.default_generator.manual_seed(0)
+    anew()

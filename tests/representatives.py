@@ -8,7 +8,8 @@ Families do not matter: a model that acts elsewhere than its sisters is a repres
 
 The quick tests run a law on the first model of each signature, and on ten others, which change every day: in turn, so
 that each is met within days. The head of a run says which ten; ``--others NUMBER`` repeats them. The other cases have
-the mark ``slow``. What a model claims of itself (``tests/positions/test_registry.py``) is measured for all.
+the mark ``slow``. What a model claims of itself (``tests/positions/test_registry.py``) is
+measured for all, but for how far it reaches.
 
 A model that no row names represents itself: a new one is tested everywhere, and nothing is to be edited here.
 ``tests/test_representatives.py`` checks the rows.
@@ -16,13 +17,13 @@ A model that no row names represents itself: a new one is tested everywhere, and
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import date
 from typing import Any
 
 import pytest
 
-__all__ = ["ALIKE", "COUNT", "KINDS", "few", "fewer", "in_turn", "only", "take_turn"]
+__all__ = ["ALIKE", "COUNT", "KINDS", "few", "fewer", "in_turn", "leave_out_slow", "only", "take_turn"]
 
 ALIKE: tuple[str, ...] = (
     "abs-scalar diet-abs segment-bias",
@@ -35,16 +36,17 @@ ALIKE: tuple[str, ...] = (
     "beit swin",
     "sinusoidal cape fourier mvpe sinusoidal-concatenated sinusoidal-nd spr-abs tpe-onehot",
     "cape-2d graph-bert-survey length-difference length-ratio noisy-length pnat tab-pet",
-    "mixed-rotary circulant-string comrope liere spe-conv spe-conv-gated spe-gated spe-sine",
+    "cayley-string harope",
+    "mixed-rotary circulant-string comrope comrope-ap grape-m liere spe-conv spe-conv-gated spe-gated spe-sine",
     "grit complex graphormer-gd ppgt san",
     "learned continuous language reformer segment-input spherical spherical-harmonics tpe vit vit-2d vivit",
     "t5 convolution diet-rel dufter-rel graformer-survey kerple-log kerple-power rel-scalar t5-causal t5-unshared",
     "convolution-dynamic shaw-keys",
     "deberta-v2 cope disan-block hard-coded-gaussian lspe",
-    "dape dape-v2 forgetting-attention path-attention",
+    "dape carope dape-v2 forgetting-attention grape-a path-attention selective-rope stick-breaking",
     "deberta-emd detr-learned",
     "dufter-abs fire",
-    "dynamic-ntk dynamic-interpolation longrope-dynamic",
+    "dynamic-ntk circle-rope dinov3-rotary dynamic-interpolation eva-02-rotary longrope-dynamic longrope2 video-rope",
     "floater floater-convolution",
     "floater-input universal",
     "glm-global mlp-bias random-walk-bias rbf-bias",
@@ -79,6 +81,20 @@ _ROW = {name: number for number, row in enumerate(ALIKE) for name in row.split()
 _PLACE = {name: place for row in ALIKE for place, name in enumerate(row.split())}
 _KIND = {name: row.split()[0] for row in KINDS for name in row.split()}
 _turn = date.today().toordinal()
+_without_slow = False
+
+
+def leave_out_slow(leave_out: bool) -> None:
+    """Make no slow cases: thousands that are not run take as long to collect as those that are."""
+    global _without_slow
+    _without_slow = leave_out
+
+
+def _marked(every: Sequence[Any], quick: Collection[Any]) -> list[Any]:
+    """The cases that are not quick have the mark ``slow``, or are left out if there are others."""
+    if _without_slow and any(each in quick for each in every):
+        return [each for each in every if each in quick]
+    return [each if each in quick else pytest.param(each, marks=pytest.mark.slow) for each in every]
 
 
 def take_turn(number: int | None) -> int:
@@ -105,7 +121,7 @@ def few(names: Iterable[str], count: int = COUNT) -> list[Any]:
     chosen = {_ROW.get(name, name): name for name in sorted(every, key=lambda name: -_PLACE.get(name, 0))}
     others = [name for name in every if name not in chosen.values()]
     quick = {*chosen.values(), *in_turn(others, count)}
-    return [name if name in quick else pytest.param(name, marks=pytest.mark.slow) for name in every]
+    return _marked(every, quick)
 
 
 def fewer(names: Iterable[str]) -> list[Any]:
@@ -114,14 +130,13 @@ def fewer(names: Iterable[str]) -> list[Any]:
     Args:
         names: of the models that the law is about.
     """
-    every = few(names)
-    quick = [name for name in every if isinstance(name, str)]
+    every = list(names)
+    quick = [name for name in few(every) if isinstance(name, str)]
     chosen = {_KIND.get(name, name): name for name in quick}
     chosen |= {name: name for name in quick if name in chosen}
-    others = [name for name in quick if name not in chosen.values()]
-    return [pytest.param(each, marks=pytest.mark.slow) if each in others else each for each in every]
+    return _marked(every, chosen.values())
 
 
 def only(every: Iterable[Any], *quick: Any) -> list[Any]:
     """Parameters of a law of anything else, of which only these are quick: the others have the mark ``slow``."""
-    return [each if each in quick else pytest.param(each, marks=pytest.mark.slow) for each in every]
+    return _marked(list(every), quick)

@@ -32,6 +32,7 @@ from structpe.nn.stack import Stack
 from structpe.positions import Dims, build
 from structpe.structure import path
 from structpe.transforms import __all__ as TRANSFORMS
+from tests.together import together
 
 DIMS = Dims(8, 2, 1)
 GRAPH = structpe.Structure(("a", "b"), np.array([[0, 1]]), ("ARG0",), order=np.arange(2), root=0)
@@ -140,21 +141,21 @@ NO_MODELS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("form", MODELS)
-@pytest.mark.parametrize("boundary", OF_MODELS)
+@together("form", MODELS)
+@together("boundary", OF_MODELS)
 def test_position_models_are_taken_in_every_form(boundary: str, form: str) -> None:
     assert OF_MODELS[boundary](MODELS[form]()) is not None
 
 
-@pytest.mark.parametrize("form", NO_MODELS)
-@pytest.mark.parametrize("boundary", OF_MODELS)
+@together("form", NO_MODELS)
+@together("boundary", OF_MODELS)
 def test_what_is_no_position_model_is_explained(boundary: str, form: str) -> None:
     with pytest.raises(PositionError, match=r"position model|'sharing'"):
         OF_MODELS[boundary](NO_MODELS[form])
 
 
-@pytest.mark.parametrize("given", ["t5", {"name": "t5"}, None, 3], ids=str)
-@pytest.mark.parametrize("boundary", BUILT_ONLY)
+@together("given", ["t5", {"name": "t5"}, None, 3])
+@together("boundary", BUILT_ONLY)
 def test_what_takes_only_built_models_says_so(boundary: str, given: Any) -> None:
     with pytest.raises(PositionError, match=r"build|has no name in the registry"):
         BUILT_ONLY[boundary](given)
@@ -174,8 +175,8 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
 }
 
 
-@pytest.mark.parametrize("other", OTHERS)
-@pytest.mark.parametrize("name", sorted(set(TRANSFORMS) - {"grid"}))
+@together("other", OTHERS)
+@together("name", sorted(set(TRANSFORMS) - {"grid"}))
 def test_transforms_say_that_they_take_a_structure(name: str, other: str) -> None:
     with pytest.raises(StructureError, match=f"{name} takes a structure, not .*; structpe.as_structure makes"):
         getattr(structpe.transforms, name)(OTHERS[other](), *ARGUMENTS.get(name, ()))

@@ -16,6 +16,7 @@ import pytest
 from structpe.cli import COMMANDS, main
 from structpe.cli.base import UsageError
 from tests.modules import ROOT
+from tests.together import together
 
 PAGES = sorted([*(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "howto").glob("*.md"), *ROOT.glob("*.md")])
 INLINE = re.compile(r"(?<![`\w])`(structpe [^`\n]+)`(?!`)")
@@ -87,8 +88,8 @@ def test_lines_are_found() -> None:
     assert ("structpe/cli/_inputs.py", "structpe encodings") in LINES
 
 
-@pytest.mark.parametrize(
-    ("line", "right"),
+@together(
+    "line, right",
     [
         ("structpe positions --structure tree | head -1", True),
         ("structpe train", True),

@@ -28,6 +28,7 @@ from structpe.registry import Registry
 from tests.cli.running import structpe
 from tests.forking import forked
 from tests.modules import ROOT, modules
+from tests.together import together
 
 MADE = {ROOT / "docs" / "catalogue.md", ROOT / "docs" / "cheatsheet.md"}
 """Made from the registry when the pages are built; git ignores them."""
@@ -39,11 +40,13 @@ PAGES = sorted(
 LONG = {"parsing.md", "pretrained.md", "reliability.md", "7_from_amr_to_text.md", "8_a_fair_comparison.md"}
 LONG |= {"2_absolute_or_relative.md", "3_trees.md", "graph_to_text.md", "predict.md", "benchmarks.md", "encodings.md"}
 LONG |= {"pictures.md", "cookbook.md", "adapters.md", "scale.md", "files.md", "datasets.md", "pyg_dataset.md"}
-LONG |= {"get_started.md", "1_what_a_position_is.md", "idea.md", "4_graphs.md"}
-"""Pages that take about two seconds or more."""
+LONG |= {"get_started.md", "1_what_a_position_is.md", "idea.md", "4_graphs.md", "compile.md", "positions.md"}
+LONG |= {"6_make_your_own.md"}
+"""Pages that take about a second or more."""
 TRIED = [pytest.param(page, marks=[pytest.mark.slow] if page.name in LONG else []) for page in PAGES]
 BLOCK = re.compile(
-    r"^(?:<!-- (?:not run: (?P<reason>[^\n]+)|exits (?P<code>\d+)) -->\n)?```(?P<language>\w*)\n(?P<text>.*?)^```$"
+    r"^(?:<!-- (?:not run: (?P<reason>[^\n]+)|exits (?P<code>\d+)) -->\n)?"
+    r"```(?P<language>\w*|{formula})\n(?P<text>.*?)^```$"
     r"(?:\n\n```text\n(?P<output>.*?)^```$)?",
     re.MULTILINE | re.DOTALL,
 )
@@ -128,7 +131,7 @@ def test_the_readme_runs(workplace: Path) -> None:
     assert len(ran) >= 4
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@together("page", PAGES)
 def test_links_lead_somewhere(page: Path) -> None:
     files = [(page.parent / link).resolve() for link in LINK.findall(page.read_text(encoding="utf-8"))]
     assert not [file for file in files if file not in MADE and not file.exists()]

@@ -10,6 +10,7 @@ from torch.nn import functional
 
 from structpe.dropout import FEW, STEPS, Dropout, dropout, noise
 from tests.representatives import only
+from tests.together import together
 
 
 @pytest.mark.parametrize("p", only([0.1, 0.25, 0.5, 0.9, 1 / STEPS], 0.1, 0.5, 1 / STEPS))
@@ -32,8 +33,8 @@ def test_elements_are_dropped_independently() -> None:
         assert abs(together) < 5 * 0.3 * 0.7 / 2000
 
 
-@pytest.mark.parametrize("shape", [(FEW,), (FEW + 1,), (3, 7, 1331), (1, FEW + 3)])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+@together("shape", [(FEW,), (FEW + 1,), (3, 7, 1331), (1, FEW + 3)])
+@together("dtype", [torch.float32, torch.float64, torch.bfloat16])
 def test_values_and_gradients_are_multiplied_by_the_noise(shape: tuple[int, ...], dtype: torch.dtype) -> None:
     x = torch.randn(shape, dtype=dtype, requires_grad=True)
     torch.manual_seed(1)

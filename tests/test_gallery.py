@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.modules import ROOT
+from tests.together import together
 
 GALLERY = ROOT / "docs" / "gallery"
 EXAMPLES = sorted(GALLERY.rglob("*.py"))
@@ -21,7 +22,7 @@ def test_there_are_thirty_examples_in_sections() -> None:
     assert {example.parent for example in EXAMPLES} == {page.parent for page in GALLERY.glob("*/README.rst")}
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.stem)
+@together("example", EXAMPLES)
 def test_an_example_is_short_and_its_title_says_what_is_seen(example: Path) -> None:
     text = example.read_text(encoding="utf-8")
     tree = ast.parse(text)
@@ -54,7 +55,7 @@ def test_an_example_runs_and_labels_its_figures(example: Path, monkeypatch: pyte
     assert all(figure.get_label() for figure in made)
 
 
-@pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.stem)
+@together("lesson", LESSONS)
 def test_a_lesson_says_how_long_it_takes_and_leads_back_and_on(lesson: Path) -> None:
     lines = lesson.read_text(encoding="utf-8").splitlines()
     place = LESSONS.index(lesson)

@@ -15,6 +15,7 @@ from torch.testing import assert_close
 from structpe.positions import MODELS
 from tests.golden import SHARED, SHIPPED, Golden, golden, shared
 from tests.positions.test_zhu import CLOSE, attention
+from tests.together import together
 
 INDEX: dict[str, Any] = json.loads((SHIPPED / "INDEX.json").read_text(encoding="utf-8"))
 NAMES = sorted(INDEX)
@@ -29,7 +30,7 @@ def test_the_index_lists_every_file_and_all_are_small() -> None:
     assert sum(file.stat().st_size for file in files) < 1_000_000
 
 
-@pytest.mark.parametrize("name", NAMES)
+@together("name", NAMES)
 def test_the_index_says_who_made_each_number_and_what_it_means(name: str) -> None:
     entry, given = INDEX[name], Golden(SHIPPED / f"{name}.npz")
     assert entry["by"] in ("the authors' code", "another library") or entry["by"].startswith("the authors' functions")
@@ -46,7 +47,7 @@ def test_the_index_says_who_made_each_number_and_what_it_means(name: str) -> Non
     assert all(any(re.fullmatch(pattern, output) for output in outputs) for pattern in patterns)
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name in MADE])
+@together("name", [name for name in NAMES if name in MADE])
 def test_they_are_the_shared_numbers(name: str) -> None:
     """To the last bit, but for what is cut: there the part that is left, or what the rest makes of it."""
     mine, theirs = Golden(SHIPPED / f"{name}.npz"), shared(name)

@@ -14,9 +14,10 @@ import pytest
 
 import structpe
 from structpe.positions import MODELS
+from tests.together import together
 
 
-@pytest.mark.parametrize("name", structpe.__all__)
+@together("name", structpe.__all__)
 def test_every_public_name_is_there(name: str) -> None:
     assert getattr(structpe, name).__module__.startswith("structpe.")
     assert name in dir(structpe)

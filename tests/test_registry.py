@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from structpe.encodings import ENCODINGS
 from structpe.errors import EncodingError, PositionError
 from structpe.positions import MODELS, PositionModel
 from structpe.registry import Registry
@@ -51,6 +52,20 @@ def test_unknown_names_get_the_nearest_and_all_known() -> None:
         PositionError, match=r"no position model named 'rotery'. Did you mean 'rotary'\? Nearest of \d+: rotary, "
     ):
         MODELS["rotery"]
+
+
+@pytest.mark.parametrize(
+    ("given", "near"),
+    [
+        ("tree-distance", "distance, root-distance, undirected-distance"),  # words that are shared, not letters
+        ("distnace", "distance, "),  # a slip, though 'root-distance' shares more letters
+        ("distance-undirected", "undirected-distance, "),
+        ("laplacain", "laplacian"),
+    ],
+)
+def test_the_nearest_names_share_words(given: str, near: str) -> None:
+    with pytest.raises(EncodingError, match=rf"Did you mean '{near.partition(',')[0]}'\? Nearest of \d+: {near}"):
+        ENCODINGS[given]
 
 
 def test_every_file_of_a_folder_is_found() -> None:

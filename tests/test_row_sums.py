@@ -6,12 +6,11 @@ import pytest
 import torch
 
 from structpe.positions.row_sums import WeightedSums, sum_rows
+from tests.together import together
 
 
-@pytest.mark.parametrize(
-    ("rows", "groups", "each"), [(5, 7, 3), (40_000, 11, 6), (1, 4, 2), (5, 0, 3), (5, 3, 0), (9, 1, 1)]
-)
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@together("rows, groups, each", [(5, 7, 3), (40_000, 11, 6), (1, 4, 2), (5, 0, 3), (5, 3, 0), (9, 1, 1)])
+@together("dtype", [torch.float32, torch.float64])
 def test_sums_are_those_of_the_rows(rows: int, groups: int, each: int, dtype: torch.dtype) -> None:
     table = torch.randn(rows, 4, dtype=dtype, requires_grad=True)
     index = torch.randint(rows, (groups, each))

@@ -9,6 +9,7 @@ import pytest
 
 from structpe.errors import StructureError
 from structpe.structure import Structure, path
+from tests.together import together
 
 NONE = np.zeros((0, 2), dtype=np.int64)
 
@@ -17,8 +18,8 @@ def structure(nodes: Any = ("a", "b", "c"), edges: Any = ((0, 1), (0, 2)), **opt
     return Structure(nodes, edges, **options)
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
+@together(
+    "given, message",
     [
         ({"nodes": (), "edges": NONE}, "the graph has no node; a structure needs at least one"),
         ({"nodes": ("a", 7, "c")}, "the label of node 1 is 7; labels are texts, so give a str"),

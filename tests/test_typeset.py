@@ -12,6 +12,7 @@ import pytest
 from structpe.encodings import ENCODINGS
 from structpe.positions import MODELS
 from tests.modules import ROOT
+from tests.together import together
 
 TYPESET = runpy.run_path(str(ROOT / "docs" / "site" / "typeset.py"))
 
@@ -42,8 +43,8 @@ def read_aloud(html: str) -> str:
     )
 
 
-@pytest.mark.parametrize(
-    ("line", "shown"),
+@together(
+    "line, shown",
     [
         ("s_ij -= m_h |r_ij|", "[s_ij−=m_h|r_ij|]"),
         ("s_ij = (q_i.k_j + q_i.c) / sqrt(d_h) + b", "[s_ij][=(q_i·k_j+q_i·c)/(√(d_h))][+b]"),
@@ -91,3 +92,11 @@ def test_indices_of_running_text() -> None:
     assert indexed("a table of t_max rows") == r"a table of \ *t*\ :sub:`max`\  rows"
     assert indexed("R_t^T") == r"\ *R*\ :sub:`t`\ :sup:`T`\ "
     assert indexed("edge_x, layers_ and x_long_name") == "edge_x, layers_ and x_long_name"
+
+
+def test_lines_go_on_where_they_are_indented_and_keep_their_notes() -> None:
+    html = TYPESET["display_lines"](["o_i = a_i      the mean", "      + b_i", "c = d"])
+    page = ElementTree.fromstring(html.replace("class=more", 'class="more"'))
+    assert [line.get("class") for line in page] == [None, "more", None]
+    assert [len(line) for line in page] == [2, 1, 1]
+    assert page[0][1].text == "the mean"

@@ -34,7 +34,7 @@ def test_processes_end_with_a_killed_parent(kind: str, tmp_path: Path) -> None:
     parent = forked(tmp_path, "tests.outliving", kind, str(tmp_path))
     try:
         until(lambda: len(descendants(parent.pid)) >= count or not alive(parent.pid), 3 * SECONDS)
-        time.sleep(1)  # and perhaps something that keeps track of resources
+        time.sleep(0.3)  # and perhaps something that keeps track of resources
         children = descendants(parent.pid)
     finally:
         os.kill(parent.pid, signal.SIGKILL)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from html import escape
 from typing import NamedTuple
 
-__all__ = ["display", "indexed"]
+__all__ = ["display", "display_lines", "indexed"]
 
 GREEK = {
     "alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "epsilon": "ε", "eta": "η", "theta": "θ", "kappa": "κ",
@@ -78,6 +78,16 @@ def display(line: str) -> str:
         else:
             out += [f"<code>{escape(each.text)}</code>" if each.kind == "code" else _said(each.text) for each in run]
     return "".join(out)
+
+
+def display_lines(block: list[str]) -> str:
+    """The HTML of lines of formulas: one further right than the first goes on with it; wide gaps stay."""
+    least = min(len(line) - len(line.lstrip()) for line in block)
+    shown = []
+    for line in block:
+        parts = "".join(f"<span>{display(part)}</span>" for part in re.split(r" {3,}", line.strip()))
+        shown.append(f"<div{' class=more' if line.startswith(' ' * (least + 4)) else ''}>{parts}</div>")
+    return f'<div class="formula lines">{"".join(shown)}</div>'
 
 
 def _said(text: str) -> str:

@@ -680,6 +680,12 @@ def _encoded(given: Any, injected: Injected) -> Positions | TokenPositions:
     """
     if given is None or isinstance(given, Mapping):
         raise PositionError(_missing(injected))
+    if isinstance(given, str) or (isinstance(given, list | tuple) and given and isinstance(given[0], str)):
+        words = str(given.split() if isinstance(given, str) else list(given))
+        raise PositionError(
+            f"structpe takes structures, one for each row, and words are given; a sentence is structpe.path("
+            f"{words[:60]}{'...]' * (len(words) > 60)}), and with heads structpe.tree(words, heads)"
+        )
     try:
         structures = [as_structure(each) for each in given] if isinstance(given, list | tuple) else as_structures(given)
     except StructPEError as error:

@@ -414,7 +414,8 @@ class Collator:
         if not isinstance(structure, Structure):
             raise PositionError(
                 f"an item is a dict with 'structure', a Structure; given is {type(structure).__name__}; "
-                f"structpe.as_structure makes one of other objects"
+                f"structpe.as_structure makes one of other objects, structpe.path(words) of words, and "
+                f"structpe.tree(words, heads) of words with heads"
             )
         if "input_ids" in item:
             ids, units = list(map(int, item["input_ids"])), list(map(int, item.get("units", ())))

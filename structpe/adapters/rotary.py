@@ -22,8 +22,9 @@ def rotary_from(
     """The rotary positions of a model of Hugging Face, for :func:`structpe.build`: the same cosines and sines, exactly.
 
     Frequencies are those of ``transformers`` itself, in single precision, for every ``rope_type``: with the scaling,
-    the share of channels and the factor of attention that the configuration says. Add ``encoding`` or ``axes`` for
-    other places than the order of a text; ``structpe.build(rotary_from(config), dims)`` needs ``dims`` with heads of
+    the share of channels and the factor of attention that the configuration says. DINOv3 and V-JEPA 2, which have the
+    coordinates of an image or video in place of the order of a text, are read too. Add ``encoding`` or ``axes`` for
+    other places; ``structpe.build(rotary_from(config), dims)`` needs ``dims`` with heads of
     the same width.
 
     Args:
@@ -37,6 +38,8 @@ def rotary_from(
         ConfigError: it has no rotary positions, several kinds of them, or none of which the code says the layout.
     """
     config = getattr(config, "config", config)  # of a model
+    if of_images := _IMAGES.get(getattr(config, "model_type", "")):
+        return of_images(config)
     given = getattr(config, "rope_parameters", None)
     if not given:
         raise ConfigError(f"{type(config).__name__} has no rope_parameters; give the configuration of a rotary model")
@@ -62,6 +65,35 @@ def rotary_from(
         **({} if sections is None else {"sections": list(sections)}),
         **({"order": "interleaved"} if parameters.get("mrope_interleaved") else {}),
     }
+
+
+def _dinov3(config: Any) -> dict[str, Any]:
+    if config.pos_embed_shift:
+        raise ConfigError(
+            f"{type(config).__name__} shifts coordinates in training, pos_embed_shift={config.pos_embed_shift}, which "
+            f"'dinov3-rotary' does not; set it to None"
+        )
+    stretched = {"jitter": config.pos_embed_jitter or 1.0, "rescale": config.pos_embed_rescale or 1.0}
+    return {"name": "dinov3-rotary", "base": float(config.rope_theta), **stretched}
+
+
+def _vjepa2(config: Any) -> dict[str, Any]:
+    width = config.hidden_size // config.num_attention_heads
+    pairs = width // 3 // 2
+    # In the order of operations of transformers, whose last bits follow from it.
+    frequencies = 1.0 / 10000 ** (torch.arange(pairs, dtype=torch.float32) / pairs)
+    return {
+        "name": "rotary",
+        "layout": "tiled",
+        "fraction": 6 * pairs / width,
+        "axes": [{"name": "coordinates", "axes": 3}],
+        "frequencies": frequencies.tolist() * 3,
+        "precision": "single",
+    }
+
+
+_IMAGES = {"dinov3_vit": _dinov3, "vjepa2": _vjepa2}
+"""Kinds of models whose positions are those of images and videos."""
 
 
 def _frequencies(config: Any, parameters: Any, length: int | None, layer_type: str | None) -> tuple[Any, float]:

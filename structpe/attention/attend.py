@@ -21,7 +21,7 @@ from torch import Tensor
 
 from structpe.attention.gather import is_large, with_shared_factors
 from structpe.attention.layout import Layout
-from structpe.errors import StructPEError, UnsupportedTerm
+from structpe.errors import StructPEError, UnsupportedTerm, reason_of
 from structpe.registry import Registry
 from structpe.terms import Factor, Lookup, Pairs, Projection, SparsePairs, Terms, Toeplitz
 
@@ -489,7 +489,15 @@ def _problems(terms: Terms, q: Tensor, k: Tensor) -> Iterator[str]:
             yield from _of_places(field.name, term)
     mapped: Any = q, k
     for each in terms.maps:
-        mapped = each(*mapped)
+        try:
+            mapped = each(*mapped)
+        except RuntimeError as error:
+            shapes = f"queries of shape {tuple(q.shape)} and keys of shape {tuple(k.shape)}"
+            yield (
+                f"a map, such as a rotation, does not take {shapes} ({reason_of(error)}); attend takes (batch, heads, "
+                f"units, width), and as many units as were encoded"
+            )
+            return
         yield from _of_map(mapped)
     width = mapped[0].shape[-1]
     for name in ("key", "query", "product"):
@@ -527,6 +535,21 @@ def _of_map(mapped: Any) -> Iterator[str]:
         yield f"a map gives {widths}; the widths must be equal"
 
 
+TRANSPOSED = (
+    "With units before heads they fit: attend takes q, k, v of shape (batch, heads, units, width), so give "
+    "q.transpose(1, 2), and k and v likewise"
+)
+
+
+def _suits(terms: Terms, b: int, h: int, n: int, m: int, d: int) -> bool:
+    """Whether terms have these sizes."""
+    try:
+        check_shapes(terms, b, h, n, m, d)
+    except StructPEError:
+        return False
+    return True
+
+
 def attend(
     q: Float[Tensor, "b h n d"],
     k: Float[Tensor, "b h m d"],
@@ -558,7 +581,12 @@ def attend(
         raise StructPEError(f"attend takes q (b, h, n, d) and k, v (b, h, m, d); the shapes are {shapes}")
     b, h, n, d = q.shape
     shape = (b, h, n, k.shape[2], d)
-    _dispatch_check(terms, kernel, shape, q.device.type)
+    try:
+        _dispatch_check(terms, kernel, shape, q.device.type)
+    except StructPEError as error:
+        if not _suits(terms, *shape) and _suits(terms, b, n, h, k.shape[1], d):
+            raise type(error)(f"{error}. {TRANSPOSED}") from None
+        raise
     terms = with_shared_factors(terms, b, n, k.shape[2])
     return _computed(choose(kernel, Call.of(terms, q, shape, dropout, False)), q, k, v, terms, dropout)
 

@@ -33,6 +33,7 @@ __all__ = [
     "add_encodings",
     "add_generation",
     "add_reading",
+    "check_device",
     "check_file",
     "encodings_of",
     "generation_inputs",
@@ -337,10 +338,16 @@ SEARCH = ("beam", "length_penalty", "longest")
 """The fields of ``SearchConfig``, each an option."""
 
 
-def add_generation(parser: ArgumentParser) -> None:
-    """Declare the arguments of ``generate`` and ``evaluate``: run, file, options of reading and of the search."""
+def add_generation(parser: ArgumentParser, file: str = "file or folder with structures", **others: Any) -> None:
+    """Declare the arguments of ``generate`` and ``evaluate``: run, file, options of reading and of the search.
+
+    Args:
+        parser: the parser of the command.
+        file: the help of the file.
+        others: further arguments of its declaration.
+    """
     parser.add_argument("run", metavar="RUN", type=path_of, help="folder of a trained model")
-    parser.add_argument("file", metavar="FILE", type=path_of, help="file or folder with structures")
+    parser.add_argument("file", metavar="FILE", type=path_of, help=file, **others)
     add_reading(parser, BY_RUN, on_error="as in training")
     parser.add_argument("--device", choices=("cpu", "cuda"), help="by default a GPU, if there is one")
     search = parser.add_argument_group("search", "by default as the run was configured")
@@ -349,15 +356,24 @@ def add_generation(parser: ArgumentParser) -> None:
     search.add_argument("--longest", metavar="N", type=int, help="largest length of a text, in units")
 
 
-def generation_inputs(given: Namespace) -> tuple[list[Item], SearchConfig]:
-    """The items of ``FILE``, and the search of the run with the given options."""
-    import torch
+def check_device(given: Namespace) -> None:
+    """Check that there is a GPU if one is asked for.
 
-    from structpe.nn.search import SearchConfig
-    from structpe.tasks.runs.text import text_run
+    Raises:
+        UsageError: there is none.
+    """
+    import torch
 
     if given.device == "cuda" and not torch.cuda.is_available():
         raise UsageError("PyTorch sees no GPU here; leave --device out, or give --device cpu")
+
+
+def generation_inputs(given: Namespace, items: list[Item] | None = None) -> tuple[list[Item], SearchConfig]:
+    """The items of ``FILE``, unless there are some, and the search of the run with the given options."""
+    from structpe.nn.search import SearchConfig
+    from structpe.tasks.runs.text import text_run
+
+    check_device(given)
     run = text_run(given.run)
     asked = {name: each for name in SEARCH if (each := getattr(given, name)) is not None}
     if asked.get("beam", run.config.search.beam) == 1:
@@ -366,4 +382,5 @@ def generation_inputs(given: Namespace) -> tuple[list[Item], SearchConfig]:
                 "--length-penalty has no effect on greedy search, which keeps one text; give --beam 2 or more"
             )
         asked["length_penalty"] = SearchConfig.length_penalty  # the run's own has no effect either
-    return list(InputFile.of(given.file, given, run).read().items), replace(run.config.search, **asked)
+    search = replace(run.config.search, **asked)
+    return list(InputFile.of(given.file, given, run).read().items) if items is None else items, search

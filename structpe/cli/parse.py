@@ -10,6 +10,7 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from structpe.cli._scores import print_scores
 from structpe.cli.base import Command, UsageError, path_of, print_table, refuse_idle, seed_of
 from structpe.errors import ReadError, located
 from structpe.system.printing import printable
@@ -38,7 +39,8 @@ class ParseCommand(Command, name="parse"):
 
     The parser is a pipeline of spaCy. --train trains one on trees in CoNLL-U, as 'structpe train' does with 'task:
     parser' in its file; after an interruption, the same command resumes. Tags are those of Universal Dependencies
-    (upos) and of the treebank (xpos), each if the trees have them. --evaluate scores a parser.
+    (upos) and of the treebank (xpos), each if the trees have them. --evaluate scores a parser, as
+    'structpe evaluate' does.
     """
 
     example = (
@@ -188,18 +190,7 @@ def _evaluate(given: Namespace) -> None:
     from structpe.formats.reading import choose
     from structpe.parsing import evaluate, load_parser
     from structpe.parsing.models import DEFAULT
-    from structpe.tasks.parser import SCORES
 
     for file in given.evaluate:
         choose(file, "conllu")  # before the model is loaded, which is slow
-    scores = evaluate(given.evaluate, load_parser(given.model or DEFAULT))
-    found = {
-        "words and sentences given, all words": (scores.las, scores.uas, scores.upos, scores.xpos),
-        "running text, by spaCy's scorer, without punctuation": (
-            *(scores.spacy_las, scores.spacy_uas, scores.spacy_upos, scores.spacy_xpos),
-        ),
-    }
-    print(f"{scores.sentences} sentences, {scores.words} words")
-    print(f"{scores.spacy_words:.1f} % of the words that spaCy's tokenizer makes of the text are words there\n")
-    rows = [[name, *("-" if each is None else f"{each:.1f}" for each in row)] for name, row in found.items()]
-    print_table(["", *SCORES], rows, numeric=[*SCORES])
+    print_scores(evaluate(given.evaluate, load_parser(given.model or DEFAULT)))

@@ -22,7 +22,19 @@ from structpe.objectives import OBJECTIVES
 from structpe.registry import unknown
 from structpe.structure import Structure
 
-__all__ = ["check_options", "from_items", "graphs", "label", "number", "numbers", "of_items", "split_of", "with_rows"]
+__all__ = [
+    "READ",
+    "check_options",
+    "from_items",
+    "graphs",
+    "label",
+    "number",
+    "numbers",
+    "of_items",
+    "split_of",
+    "targets_of",
+    "with_rows",
+]
 
 
 def number(cells: Mapping[str, Any], column: str, where: str) -> float:
@@ -170,12 +182,39 @@ def of_items(
         ConfigError: an item has no target of a name.
         ReadError: a target does not fit the objective.
     """
+    values, names = _read(items, targets, objective)
+    predicted = OBJECTIVES[objective]("graph", len(names), metric or OBJECTIVES[objective].metrics[0])
+    return Benchmark(name, [i.structure for i in items], values, (split,), predicted, names=names, **others)
+
+
+def _read(items: Sequence[Item], targets: Sequence[str], objective: str) -> Values:
     for target in targets:
         if lacking := next((item for item in items if target not in item.metadata), None):
             raise ConfigError(unknown("column", target, list(lacking.metadata))).at(*_place(lacking, items))
-    values, names = READ[objective](items, targets)
-    predicted = OBJECTIVES[objective]("graph", len(names), metric or OBJECTIVES[objective].metrics[0])
-    return Benchmark(name, [i.structure for i in items], values, (split,), predicted, names=names, **others)
+    return READ[objective](items, targets)
+
+
+def targets_of(items: Sequence[Item], targets: Sequence[str], objective: str, names: Sequence[str]) -> NDArray[Any]:
+    """The targets of new items, for a model whose outputs have names.
+
+    Args:
+        items: with targets in their metadata.
+        targets: their names there.
+        objective: a name in :data:`READ`.
+        names: of what the model predicts, such as its classes.
+
+    Raises:
+        ConfigError: an item has no target of a name, or a class that the model does not know.
+        ReadError: a target does not fit the objective.
+    """
+    values, found = _read(items, targets, objective)
+    if objective != "multiclass":
+        return values
+    if new := [name for name in found if name not in names]:
+        raise ConfigError(f"the model knows no class {new[0]!r}; it predicts {listed(names)}")
+    number = np.array([*(list(names).index(name) for name in found), -1], dtype=np.int64)
+    known: NDArray[Any] = number[values]
+    return known
 
 
 def _place(item: Item, items: Sequence[Item]) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, repeat
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,9 +19,12 @@ from structpe.structure import Ids, Structure
 
 __all__ = [
     "OUTSIDE",
+    "CircleInSpace",
     "Coordinates",
+    "Diagonal",
     "Euclidean",
     "GridOffset",
+    "GridRange",
     "GridRank",
     "Points",
     "UnitSquare",
@@ -279,6 +282,141 @@ class UnitSquare(Encoding, name="unit-square"):
         both = np.stack([-1 + c * step, np.broadcast_to(step, c.shape)], axis=-1)
         both[c[:, 0] < 0] = (0, -1)
         return Encoded(both.astype(np.float32))
+
+
+@dataclass(frozen=True)
+class GridRange(_OnAxes, name="grid-range"):
+    """The place in a grid, scaled to the same range for every size of grid, as the middle of a step or its beginning.
+
+    low + (high - low) (c + 1/2)/n along each axis, c = 0..n-1 the coordinate; without ``centre`` c in place of c + 1/2.
+
+    float32 (axes) per unit. c is that of :class:`structpe.encodings.Coordinates`, n one more than the largest c of the
+    structure. -1 to 1 with centres are the coordinates of patches in DINOv3; 0 to 16 without are those of EVA-02, which
+    was trained on 16 patches a side. A unit without a place in the grid has 0 on each axis.
+
+    Args:
+        low: where the range begins.
+        high: where it ends, above ``low``.
+        centre: whether a place is the middle of its step.
+    """
+
+    arity = 1
+    real = True
+
+    low: float = -1.0
+    high: float = 1.0
+    centre: bool = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.low < self.high:
+            raise EncodingError(
+                f"encoding {self.name!r}: a range from {self.low:g} to {self.high:g} is empty; give a high above low"
+            )
+
+    def one(self, structure: Structure) -> Encoded:
+        c = places_in_grid(self, structure, self.axes)
+        share = (c.astype(np.float32) + np.float32(0.5 * self.centre)) / (c.max(axis=0, initial=0) + 1).astype(
+            np.float32
+        )
+        scaled = np.float32(self.high - self.low) * share + np.float32(self.low)
+        scaled[c[:, 0] < 0] = 0
+        return Encoded(scaled)
+
+
+@dataclass(frozen=True)
+class Diagonal(Encoding, name="diagonal"):
+    """The place in a video, its frames one after another on the diagonal of time, row and column (VideoRoPE).
+
+    (s t, s t + y - floor((H-1)/2), s t + x - floor((W-1)/2)) of the place (t, y, x) in a grid: float32 (3) per unit.
+
+    The middle of each frame is where the unit of a text would be that is s t places on. H and W are one more than the
+    largest y and x of the structure. Places are those of :class:`structpe.encodings.Coordinates`, with three axes; a
+    unit without one has 0 three times. A structure without coordinates is a text: its places, three times. (Wei et al.
+    2025, and their code, where s is 2 in most models.)
+
+    Args:
+        scale: s, places of text from one frame to the next, above 0.
+    """
+
+    arity = 1
+    real = True
+    axes: ClassVar[int] = 3
+
+    scale: float = 2.0
+
+    def __post_init__(self) -> None:
+        if self.scale <= 0:
+            raise EncodingError(f"encoding {self.name!r}: frames are {self.scale:g} places apart; give more than 0")
+
+    def one(self, structure: Structure) -> Encoded:
+        c = places_in_grid(self, structure, self.axes)
+        if "coordinates" not in structure.features:
+            return Encoded(np.repeat(c[:, -1:], self.axes, axis=1).astype(np.float32))
+        middle = c.max(axis=0, initial=0) // 2
+        places = c[:, :1] * self.scale + (c - middle) * np.array([0, 1, 1])
+        places[c[:, 0] < 0] = 0
+        return Encoded(places.astype(np.float32))
+
+
+@dataclass(frozen=True)
+class CircleInSpace(Encoding, name="circle-in-space"):
+    """The place in an image, on a circle around the line of the places of texts (Circle-RoPE).
+
+    r (cos(a) v + sin(a) w), v = (0, 1, -1) / sqrt(2), w = (2, -1, -1) / sqrt(6): float32 (3) per unit.
+
+    ::
+
+        a = alpha 2 pi (b - min b) / (max b - min b) + (1 - alpha) 2 pi (y W + x) / (H W),  b = atan2(y - y', x - x')
+
+    (y', x') is the middle of the image. The circle is in the plane at right angles to (1, 1, 1), the direction in which
+    texts go on, so that a text has the same distance from all parts of an image. The numbers are for time, row and
+    column. (Wang C. et al. 2025, and their code: r = 10 and alpha = 0.5.) Places are those of
+    :class:`structpe.encodings.Coordinates`; a unit without one has 0 three times. A structure without coordinates is a
+    text: its places, three times.
+
+    Args:
+        radius: r.
+        alpha: share of the angle at which a place is seen from the middle; the rest is the rank of the place.
+    """
+
+    arity = 1
+    real = True
+    axes: ClassVar[int] = 3
+
+    radius: float = 10.0
+    alpha: float = 0.5
+
+    def __post_init__(self) -> None:
+        if self.radius <= 0 or not 0 <= self.alpha <= 1:
+            raise EncodingError(
+                f"encoding {self.name!r}: a radius of {self.radius:g} and an alpha of {self.alpha:g}; give a radius "
+                f"above 0 and an alpha from 0 to 1"
+            )
+
+    def one(self, structure: Structure) -> Encoded:
+        c = places_in_grid(self, structure, 2)
+        if "coordinates" not in structure.features:
+            return Encoded(np.repeat(c[:, -1:], self.axes, axis=1).astype(np.float32))
+        inside = c[c[:, 0] >= 0]
+        points = np.zeros((len(c), self.axes))
+        if len(inside):
+            points[c[:, 0] >= 0] = self._points(inside)
+        return Encoded(points.astype(np.float32))
+
+    def _points(self, places: Ids) -> NDArray[np.float64]:
+        height, width = places.max(axis=0) + 1
+        y, x = (places - (np.array([height, width]) - 1) / 2).T
+        # Of the whole image, as some of its places may have no unit.
+        rows, columns = np.ogrid[:height, :width]
+        every = np.arctan2(rows - (height - 1) / 2, columns - (width - 1) / 2)
+        seen, span = np.arctan2(y, x), every.max() - every.min()
+        seen = (seen - every.min()) / span * (2 * math.pi) if span > 0 else seen
+        rank = (places[:, 0] * width + places[:, 1]) / (height * width) * (2 * math.pi)
+        angle = self.alpha * seen + (1 - self.alpha) * rank
+        v, w = np.array([0, 1, -1]) / math.sqrt(2), np.array([2, -1, -1]) / math.sqrt(6)
+        circle: NDArray[np.float64] = self.radius * (np.cos(angle)[:, None] * v + np.sin(angle)[:, None] * w)
+        return circle
 
 
 Floats = NDArray[np.float64]

@@ -77,8 +77,9 @@ def facts(
 
     A row has one fact, in three columns, or several, in one column. Rows that follow each other with the same id are
     one graph, with all their facts and texts; where there is one fact in a row and no column of ids, so are those with
-    the same text. A row without the id or text that says its graph makes the graph of the rows before it a bad item. A
-    fact that a graph has twice is one edge. Other columns are metadata.
+    the same text. If an id comes back later, all its rows are bad items: a graph would lack a fact. A row without the
+    id or text that says its graph makes the graph of the rows before it a bad item. A fact that a graph has twice is
+    one edge. Other columns are metadata.
 
     Names of columns that are given may differ from those of the table in capitals, where only one such column is there.
 
@@ -97,17 +98,18 @@ def facts(
         between: what separates several facts in a cell, as line ends do.
 
     Raises:
-        ReadError: the header lacks a column, or a row does not belong to it.
+        ReadError: the header lacks a column, a row does not belong to it, or rows of one id do not follow each other.
     """
     asked = {"subject": subject, "relation": relation, "object": object, "facts": facts, "text": text, "id": id}
-    found = (
-        _of_json(path, asked)
-        if path.suffix in (".jsonl", ".ndjson")
-        else _of_table(path, asked, header, delimiter, quotes)
-    )
-    seen: dict[str, int] = {}
+
+    def found(file: Path) -> Iterator[Line | ReadError]:
+        if path.suffix in (".jsonl", ".ndjson"):
+            return _of_json(file, asked)
+        return _of_table(file, asked, header, delimiter, quotes)
+
+    back = _coming_back(found(Path(str(path))))  # whose bytes are not counted as read
     number = 0
-    for _, together in groupby(_with_keys(found), itemgetter(0)):
+    for _, together in groupby(_with_keys(found(path)), itemgetter(0)):
         group: list[Any] = [line for _, line in together]
         first = group[0]
         if isinstance(first, ReadError):  # the only one of its group
@@ -116,7 +118,7 @@ def facts(
         number += 1
         given = first.cell("id")
         own = number if given is None else given
-        if wrong := _read_before(first, seen) or next(filter(None, map(_unknown_graph, group)), None):
+        if wrong := _parted(first, back) or next(filter(None, map(_unknown_graph, group)), None):
             yield wrong
         else:
             yield attempt(partial(_item, group, str(own), path.name, between), str(given or ""), first.number)
@@ -158,15 +160,35 @@ def _unknown_graph(line: Line) -> ReadError | None:
     return None
 
 
-def _read_before(line: Line, seen: dict[str, int]) -> ReadError | None:
-    """The error of a row with one fact whose graph was read before."""
-    id, columns = line.cell("id"), line.columns
-    if columns.facts is not None:
+def _coming_back(found: Iterable[Line | ReadError]) -> dict[str, int]:
+    """The ids of rows with one fact that do not all follow each other, with the line where each comes back."""
+    seen: set[str] = set()
+    back: dict[str, int] = {}
+    last = None
+    try:
+        for line in found:
+            if isinstance(line, ReadError) or line.columns.facts is not None or line.columns.id is None:
+                if isinstance(line, Line) and line.width is not None:
+                    break  # all rows of a table are of one kind
+                last = None
+            elif (given := line.cell("id")) is not None:
+                if (own := str(given)) != last and own in seen:
+                    back.setdefault(own, line.number)
+                seen.add(own)
+                last = own
+    except ReadError:
+        pass  # it is raised again where the rows are read
+    return back
+
+
+def _parted(line: Line, back: Mapping[str, int]) -> ReadError | None:
+    """The error of a row with one fact whose graph has rows elsewhere."""
+    id, columns = str(line.cell("id")), line.columns
+    if columns.facts is not None or columns.id is None or id not in back:
         return None
-    if id is not None and (before := seen.setdefault(str(id), line.number)) != line.number:
-        wrong = f"{shown(str(id))} was read before, from line {before} on; rows of one graph must follow each other"
-        return ReadError(f"{wrong}, so sort them by {shown(str(columns.id))}").at(f"line {line.number}")
-    return None
+    where = f"comes back in line {back[id]}" if line.number < back[id] else "was read before"
+    wrong = f"{shown(id)} {where}; rows of one graph must follow each other, so sort them by {shown(columns.id)}"
+    return ReadError(wrong).at(f"line {line.number}")
 
 
 def _item(group: Sequence[Line], id: str, file: str, between: str) -> Item:

@@ -11,6 +11,7 @@ from structpe.formats.facts import as_texts, columns_of, item_of_facts
 from structpe.formats.graph_files import node_link_item
 from structpe.formats.reading import Item
 from structpe.formats.text import shown
+from structpe.formats.trees import tree
 from structpe.structure import Structure
 
 __all__ = ["as_item", "as_items"]
@@ -54,9 +55,10 @@ def as_item(given: Any, id: str = "1") -> Item:
 
     Args:
         given: an item; a structure; a mapping; or an object that :func:`~structpe.formats.converting.as_structure`
-            takes, such as a graph of networkx. A mapping has ``facts``, a list of triples, or ``structure``, a
-            structure or such an object, or is a graph in node-link form or with an ``edge_index``; also ``text`` or
-            ``texts``, and ``id``. Its other keys are metadata.
+            takes, such as a graph of networkx. A mapping has ``facts``, a list of triples, or ``tokens``, ``heads`` and
+            maybe ``labels``, as :func:`structpe.tree`, or ``structure``, a structure or such an object, or is a graph
+            in node-link form or with an ``edge_index``; also ``text`` or ``texts``, and ``id``. Its other keys are
+            metadata.
         id: its id, if it has none.
 
     Raises:
@@ -72,6 +74,10 @@ def as_item(given: Any, id: str = "1") -> Item:
         if "structure" in given:
             other = {key: value for key, value in given.items() if key not in ("structure", "id", "text", "texts")}
             return Item(as_structure(given["structure"]), texts, own, other)
+        if "tokens" in given and "heads" in given:
+            named = ("tokens", "heads", "labels")
+            other = {key: value for key, value in given.items() if key not in (*named, "id", "text", "texts")}
+            return Item(_tree(*(given.get(name) for name in named)), texts, own, other)
         if "nodes" in given:
             return node_link_item(given, id)
         if "edge_index" in given:
@@ -81,3 +87,10 @@ def as_item(given: Any, id: str = "1") -> Item:
         return item_of_facts([(given, columns_of(list(given), {}, header=False))], own, "")
     except ConversionError as error:
         raise ReadError(error.message).at(*error.places) from None
+
+
+def _tree(*columns: Any) -> Structure:
+    for name, column in zip(("tokens", "heads", "labels"), columns, strict=True):
+        if not isinstance(column, (list, tuple)) and not (name == "labels" and column is None):
+            raise ReadError(f"{name} is {repr(column)[:80]}; give a list with one for each word")
+    return tree(*columns)

@@ -26,13 +26,13 @@ from structpe.errors import needing
 from structpe.formats.converting import ConversionError, add_converter
 from structpe.formats.reading import Item
 from structpe.formats.trees import tree
-from structpe.structure import Ids, Structure
+from structpe.structure import Structure
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc, Span, Token
     from spacy.vocab import Vocab
 
-__all__ = ["sentences", "to_doc"]
+__all__ = ["sentences", "spaces_between", "to_doc"]
 
 ROOT = "ROOT"
 """spaCy's relation of the root."""
@@ -111,7 +111,7 @@ def to_doc(
     return SpacyDoc(
         _vocabulary() if vocab is None else vocab,
         words=[structure.nodes[node] for node in reading],
-        spaces=_spaces(structure, reading) if spaces is None else [bool(spaces[node]) for node in reading],
+        spaces=spaces_between(structure) if spaces is None else [bool(spaces[node]) for node in reading],
         heads=[int(place[node if parents[node] < 0 else parents[node]]) for node in reading],
         deps=[ROOT if parents[node] < 0 else relations.get(int(node), "dep") or "dep" for node in reading],
         **columns,
@@ -191,11 +191,12 @@ def _check(structure: Structure, columns: dict[str, Sequence[Any] | None]) -> No
         raise ConversionError(f"spaCy has no pos {wrong[0]!r}; give one of {known}, or '' for none")
 
 
-def _spaces(structure: Structure, reading: Ids) -> list[bool]:
+def spaces_between(structure: Structure) -> list[bool]:
+    """Whether a space follows each word, as they are read: by the feature ``span``; without it, all but the last."""
     last = [False]
     if "span" not in structure.features:
         return [True] * (structure.size - 1) + last
-    span = np.asarray(structure.features["span"])[reading]
+    span = np.asarray(structure.features["span"])[structure.reading]
     known = span[:, 0] >= 0
     gap = span[1:, 0] > span[:-1, 1]
     return [bool(space) for space in np.where(known[1:] & known[:-1], gap, True)] + last

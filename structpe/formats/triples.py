@@ -283,9 +283,10 @@ def from_triples(facts: Sequence[Any], name: str = "", header: bool | None = Non
     for place, fact in enumerate(facts):
         if not isinstance(fact, (list, tuple)) or len(fact) != 3 or not all(isinstance(part, str) for part in fact):
             given = f"{type(fact).__module__}.{type(fact).__qualname__}".removeprefix("builtins.")
+            remedy = "for words structpe.path(words), or structpe.tree(words, heads)" if isinstance(fact, str) else ""
             raise ConversionError(
                 f"a list is taken as triples (subject, relation, object) of texts, but number {place} is {given} "
-                f"{repr(fact)[:80]}; convert several objects one by one"
+                f"{repr(fact)[:80]}; {remedy or 'convert several objects one by one'}"
             )
     try:
         return triples(without_header(facts, header), name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import warnings
 from collections import Counter
@@ -15,11 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from structpe.data.digests import Content, digest, refuse_changed, structures
-from structpe.errors import foreign, needing, reason_of, undamaged
-from structpe.formats.reading import Item, stream
+from structpe.errors import foreign, located, needing, reason_of, undamaged
+from structpe.formats.reading import Item
 from structpe.formats.spacy import to_doc
-from structpe.formats.text import shown
-from structpe.parsing.formats import NOTHING, UPOS
+from structpe.parsing.formats import NOTHING
+from structpe.parsing.gold import gold_items, names_files
 from structpe.parsing.models import ParsingError, files_of, not_finite
 from structpe.plain.options import STEPS
 from structpe.system.files import (
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
     from spacy.vocab import Vocab
     from thinc.api import Config
 
-__all__ = ["TAGGERS", "ParserScores", "Plan", "Progress", "as_doc", "documents", "evaluate", "gold_items", "train"]
+__all__ = ["TAGGERS", "ParserScores", "Plan", "Progress", "as_doc", "documents", "evaluate", "train"]
 
 T = TypeVar("T")
 CORPORA = ("train.spacy", "dev.spacy")
@@ -58,28 +57,11 @@ AT_ONCE = 1000
 """Number of sentences in memory."""
 
 
-def gold_items(files: Iterable[str | Path]) -> Iterator[Item]:
-    """The sentences of CoNLL-U files or folders.
-
-    Raises:
-        ReadError: a file is missing or invalid.
-        StructureError: a sentence is not a tree.
-        ParsingError: a tag in UPOS is not one of Universal Dependencies.
-    """
-    for file in files:
-        for item in stream(file, "conllu"):
-            if wrong := [tag for tag in item.metadata["upos"] if tag not in (*UPOS, NOTHING)]:
-                raise ParsingError(
-                    f"the tag {shown(wrong[0])} in UPOS is none of Universal Dependencies, which has "
-                    f"{', '.join(UPOS)}; correct it, or write _ for no tag"
-                ).at(item.structure.name)
-            yield item
-
-
 def as_doc(item: Item, vocab: Vocab) -> Doc:
     """A sentence with heads, relations, and the tags that it has: UPOS as ``pos_``, XPOS as ``tag_``."""
     upos, xpos = (["" if tag == NOTHING else tag for tag in item.metadata[name]] for name in ("upos", "xpos"))
-    return to_doc(item.structure, vocab, item.metadata["space_after"], xpos, upos)
+    with located(item.structure.name or f"item {item.id!r}"):
+        return to_doc(item.structure, vocab, item.metadata["space_after"], xpos, upos)
 
 
 def documents(items: Iterable[Item], vocab: Vocab, together: int = TOGETHER) -> Iterator[Doc]:
@@ -129,16 +111,20 @@ class ParserScores:
     spacy_words: float
 
 
-def evaluate(files: Iterable[str | Path], nlp: Language) -> ParserScores:
-    """Score a parser on CoNLL-U files.
+def evaluate(given: Any, nlp: Language) -> ParserScores:
+    """Score a parser on CoNLL-U files, or on sentences from Python.
+
+    Args:
+        given: as of :func:`~structpe.parsing.gold.gold_items`.
+        nlp: the parser.
 
     Raises:
-        ReadError, StructureError: a file is missing or bad.
+        ReadError, StructureError: a file or sentence is missing or bad.
         ParsingError: there is no sentence.
     """
     from spacy.training import Example
 
-    items = gold_items(files)
+    items = gold_items(given)
     sentences, counts, examples = 0, Counter[str](), list[Example]()
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", module="spacy|thinc")  # about words that spaCy's tokenizer does not find
@@ -209,22 +195,22 @@ class Plan:
     """What to train.
 
     Attributes:
-        files: CoNLL-U files or folders to train on.
-        dev: files on which the best model is chosen; without them the last is kept.
+        files: CoNLL-U files or folders to train on, or sentences; see :func:`~structpe.parsing.gold.gold_items`.
+        dev: the same, by which the best model is chosen; without them the last is kept.
         steps: steps of the optimizer.
         seed: seed of the weights and the order of the sentences.
         language: language code of spaCy's tokenizer; ``xx`` is for many languages.
     """
 
-    files: tuple[str, ...]
-    dev: tuple[str, ...] = ()
+    files: Any
+    dev: Any = ()
     steps: int = 3000
     seed: int = 0
     language: str = "xx"
 
     def __post_init__(self) -> None:
-        if not self.files:
-            raise ParsingError("no file to train on is given; give at least one in CoNLL-U")
+        if isinstance(self.files, (list, tuple)) and not self.files:
+            raise ParsingError("nothing to train on is given; give a file in CoNLL-U at least, or sentences")
         if self.steps < 1:
             raise ParsingError(f"steps are {self.steps}; give 1 or more")
         if self.steps > STEPS:
@@ -301,7 +287,7 @@ def _prepare(plan: Plan, part: Path, work: Path) -> tuple[_State, list[str]]:
     nlp = _blank(plan.language)
     items, dev = list(gold_items(plan.files)), list(gold_items(plan.dev))
     taggers = [name for name, tags in TAGGERS.items() if any(set(item.metadata[tags]) - {NOTHING} for item in items)]
-    began, now = _begun(part), {"plan": json.loads(json.dumps(asdict(plan))), "content": _content(items, dev)}
+    began, now = _begun(part), {"plan": _described(plan), "content": _content(items, dev)}
     if began is None:
         _begin(work / "new", nlp, items, dev, now)
         finish(work / "new", part, work)
@@ -314,6 +300,15 @@ def _prepare(plan: Plan, part: Path, work: Path) -> tuple[_State, list[str]]:
         refuse_changed(began["content"], _content(items, dev))
         check(part, CORPORA, REMEDY)
     return _state(part), taggers
+
+
+def _described(plan: Plan) -> dict[str, Any]:
+    """The plan as plain data; of sentences that are not in files, which have digests, that there are some."""
+    named = {
+        name: list(map(str, given if isinstance(given, (list, tuple)) else [given])) if names_files(given) else "given"
+        for name, given in (("files", plan.files), ("dev", plan.dev))
+    }
+    return {**named, "steps": plan.steps, "seed": plan.seed, "language": plan.language}
 
 
 def _begun(part: Path) -> dict[str, Any] | None:

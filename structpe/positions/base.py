@@ -132,7 +132,7 @@ class Site:
     """Where a position model acts.
 
     Attributes:
-        layer: number of the layer, from 0.
+        layer: number of the layer, from 0; one that the model was not built for is an error, also if all are the same.
         training: whether this is a training step, in which some models draw at random.
         cache: of the layer, for a model with its own attention in a decoder; None if there are no earlier units.
         dropout: probability that an attention weight is dropped, for a model with its own attention; 0 but in training.
@@ -275,6 +275,8 @@ def guard(cls: type, kinds: Mapping[str, type], silent: Callable[[type, str], bo
         if site in own:
             method = exactly(own[site]) if site == "terms" else own[site]
             setattr(cls, site, _asked(site, method, kind, silent))
+    if "attend" in own:
+        setattr(cls, "attend", _attending(own["attend"]))  # noqa: B010
 
 
 def _not_begun(model: Any) -> str:
@@ -298,6 +300,15 @@ def _preparing(method: Callable[..., Any]) -> Callable[..., Any]:
     return prepare
 
 
+def _attending(method: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(method)
+    def attend(self: Any, *given: Any, **named: Any) -> Any:
+        _check_layer(self, named.get("site", given[2] if len(given) > 2 else None))
+        return method(self, *given, **named)
+
+    return attend
+
+
 def _asked(
     site: str, method: Callable[..., Any], kind: type, silent: Callable[[type, str], bool]
 ) -> Callable[..., Any]:
@@ -309,10 +320,11 @@ def _asked(
         prepared = given[PREPARED[site]] if len(given) > PREPARED[site] else named.get("prepared")
         if shaped and given and not torch.compiler.is_compiling():
             _check_width(self, site, given[0])
+        place = named.get("site", given[-1] if given and site != "inputs" else None)
+        _check_layer(self, place)
         try:
             got: Any = method(self, *given, **named)
         except SLIPS as error:
-            place = given[-1] if given and site in ("terms", "layer", "sources") else named.get("site")
             if isinstance(place, int):
                 raise PositionError(_no_site(self, site, place)) from error
             if reason := _why(self, site, prepared, error, silent(type(self), "prepare")):
@@ -360,6 +372,16 @@ def _check_width(model: Any, site: str, x: Any) -> None:
         raise PositionError(
             f"position model {model.name!r}: {site} takes vectors (b, n, {model.dims.width}), and was given shape "
             f"{tuple(x.shape)}"
+        )
+
+
+def _check_layer(model: Any, site: Any) -> None:
+    """Check that the model was built for the layer of a site, also if all its layers are the same."""
+    if isinstance(site, Site) and not 0 <= site.layer < model.dims.layers:
+        count = model.dims.layers
+        raise PositionError(
+            f"position model {model.name!r}: this model was built for {count} layers, 0..{count - 1}; there is no "
+            f"layer {site.layer}: give one of these, or build it for more, Dims(width, heads, layers)"
         )
 
 

@@ -21,7 +21,7 @@ from structpe.positions.block import CachedBlock, ranks, softmax
 from structpe.positions.by_rows import Ranges, by_rows, cut
 from structpe.positions.tables import UNBOUND, by_head
 from structpe.precision import exactly, wide, widened
-from structpe.terms import Lookup, SparsePairs
+from structpe.terms import Lookup, SparsePairs, Terms
 
 __all__ = ["DAPE", "DAPEV2", "KERPLE", "Bias", "ScoreModel"]
 
@@ -59,7 +59,10 @@ class ScoreModel(CachedBlock):
 
     def mixed(self, q: Tensor, k: Tensor, v: Tensor, seen: Tensor, prepared: Any, site: Site) -> Tensor:
         (b, h, n, _), m = q.shape, k.shape[2]
-        tables, tensors = self.biases(prepared, site, (b, n, m))
+        terms = self.given(prepared, site)
+        for mask in terms.mask:
+            seen = seen & mask
+        tables, tensors = self.biases(terms, (b, n, m))
         weights = self.weights(site.layer)
         ones = torch.ones(b, h, n if site.dropout else 0, m, dtype=wide(q).dtype, device=q.device)
         noise = [dropout(ones, site.dropout)] if site.dropout else []
@@ -93,18 +96,33 @@ class ScoreModel(CachedBlock):
         blocks = cut(n, b * m * 8 * self.sizes["w"], both.device)
         return by_rows(correct, blocks, [both, seen.expand(-1, -1, n, -1)], parameters)[0]
 
-    def biases(self, prepared: Any, site: Site, shape: tuple[int, int, int]) -> tuple[list[Lookup], list[Tensor]]:
-        """The biases of a layer, from tables, and as tensors (b or 1, h or 1, n or 1, m or 1) for the shape b, n, m."""
+    def given(self, prepared: Any, site: Site) -> Terms:
+        """The terms of the other model in a layer.
+
+        Raises:
+            PositionError: they have more than a bias.
+        """
         terms = self.inner.terms(prepared, replace(site, cache=None))
-        if lost := terms.used() - {"bias"}:
+        known = {"bias", "mask"} if self._of_keys() else {"bias"}
+        if lost := terms.used() - known:
             raise PositionError(
                 f"position model {self.name!r} corrects the bias of another; {self.inner.name!r} gives "
                 f"{', '.join(sorted(lost))} too"
             )
+        return terms
+
+    def biases(self, terms: Terms, shape: tuple[int, int, int]) -> tuple[list[Lookup], list[Tensor]]:
+        """The biases from tables, and as tensors (b or 1, h or 1, n or 1, m or 1) for the shape b, n, m."""
         tables = [each for each in terms.bias if isinstance(each, Lookup)]
         tensors = [each for each in terms.bias if isinstance(each, Tensor)]
+        if self._of_keys():
+            # From the query's own key on: a softmax does not see the difference, but f does.
+            tensors = [each - each[..., -shape[1] :].mT for each in tensors]
         listed = [each.dense(*shape).movedim(3, 1) for each in terms.bias if isinstance(each, SparsePairs)]
         return tables, tensors + listed
+
+    def _of_keys(self) -> bool:
+        return getattr(self.inner, "of_keys", False)
 
     @abstractmethod
     def weights(self, layer: int) -> list[Tensor]:
@@ -124,7 +142,8 @@ class DAPE(ScoreModel, name="dape"):
     of another position model, by default of ``kerple-log`` with numbers of each layer (DAPE-Kerple). W_1 (w, 2h) and
     W_2 (h, w) are learned for each layer; leaky is the leaky ReLU of slope 0.01. (Zheng et al. 2024, section 3.3,
     equation 4, and their code; w = 32.) The bias of any model fits, on any structure: ``fire``, ``alibi``, ``t5`` by
-    distance in a graph, and so on. Compared with the authors' code in float64.
+    distance in a graph, and so on; that of ``alibi-causal`` is counted from the query on, as in DAPE-ALiBi, and keys
+    ahead do not attend. Compared with the authors' code in float64.
 
     It takes 2h + w numbers per pair. A decoder keeps keys and values, and may use it if it may use the other model.
     """
@@ -202,8 +221,8 @@ class DAPEV2(ScoreModel, name="dape-v2"):
         """What the other model prepares, and the rank of each unit (b or 1, m)."""
         return self.inner.prepare(positions), ranks(self.name, self.order, positions)
 
-    def biases(self, prepared: Any, site: Site, shape: tuple[int, int, int]) -> tuple[list[Lookup], list[Tensor]]:
-        return super().biases(prepared[0], site, shape)
+    def given(self, prepared: Any, site: Site) -> Terms:
+        return super().given(prepared[0], site)
 
     def weights(self, layer: int) -> list[Tensor]:
         return [*widened(self.first[layer]).parameters(), *widened(self.second[layer]).parameters()]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -19,6 +20,8 @@ from structpe.encodings.distance import UndirectedDistance
 from structpe.encodings.order import Offset, Order
 from structpe.errors import PositionError
 from structpe.positions import Cells, Dims, Positions, Site, Spec
+from structpe.positions.batch import of_arity
+from structpe.positions.block import CachedBlock, ranks, softmax
 from structpe.positions.by_rows import Ranges, by_rows, cut
 from structpe.positions.networks import perceptron
 from structpe.positions.places import UnitModel
@@ -28,6 +31,7 @@ from structpe.terms import Lookup, Terms
 
 __all__ = [
     "FIRE",
+    "GRAPEA",
     "ALiBi",
     "ALiBiCausal",
     "Bounded",
@@ -124,6 +128,8 @@ class ALiBiCausal(UnitModel, name="alibi-causal"):
     """
 
     spec = Spec("press2022", "sequence", FIXED)
+    of_keys: ClassVar[bool] = True
+    """Whether the bias of a pair lacks a number of its query, which a softmax would cancel."""
     like: Tensor
 
     def __init__(self, dims: Dims, encoding: Encoding = Order()) -> None:
@@ -416,3 +422,64 @@ class Gradformer(PairModel, name="gradformer"):
         near = torch.where(is_plain(values), values, values - WITHIN).abs().to(self.hops.dtype)
         far = torch.where(values == UNREACHABLE, _FAR, near)
         return (self.logarithm * functional.leaky_relu(far[:, None] - self.hops, self.slope)).exp()
+
+
+class GRAPEA(CachedBlock, name="grape-a"):
+    """GRAPE-A: biases that fall with distance, at a slope that query and key choose (Zhang Y. et al. 2026).
+
+    s_ij = q_i.k_j / sqrt(d_h) - (i - j) w_h m_h (softplus(v_h.q_i / sqrt(d_h)) + softplus(u_h.k_j / sqrt(d_h))).
+
+    The additive form of GRAPE, from unipotent matrices. i - j counts units by their order; w_h, u_h and v_h (d_h) are
+    learned for each head of each layer, m_h are the slopes of ``alibi``. (Zhang Y. et al. 2026, section 4.1, equation
+    4.6, "GRAPE-A-QK"; "query" alone is their GRAPE-A-Q, "key" GRAPE-A-K.) As in their code, which is where m_h comes
+    from, u and v are used at length 1, w is a softplus of what is learned and starts from 1, u and v from a normal
+    distribution, and projections have no biases. Not included: the norms of queries and keys there. Compared with that
+    code in float64. Their GRAPE-AP with gates that do not depend on the query is ``forgetting-attention``.
+
+    The model is causal by itself: keys after the query do not attend. The encoding defines before and after; of units
+    with the same number those stored later are later.
+
+    Args:
+        encoding: one number per unit, by which units are ordered.
+        gates: what chooses the slope.
+    """
+
+    spec = Spec(
+        "zhang2026",
+        "sequence",
+        UNBOUND("(4*d*d + h + g*d)*l"),
+        note="a block counts its projections; g is the number of gates",
+    )
+
+    def __init__(
+        self, dims: Dims, encoding: Encoding = Order(), gates: Literal["query", "key", "both"] = "both"
+    ) -> None:
+        used = {"query": (True, False), "key": (False, True), "both": (True, True)}[gates]
+        super().__init__(dims, [of_arity(self.name, encoding, 1)], g=sum(used))
+        # softplus(log(e - 1)) = 1
+        self.slope = nn.Parameter(torch.full((dims.layers, dims.heads), math.log(math.expm1(1.0))))
+        shape = (dims.layers, dims.heads, dims.head, 1)
+        self.of_query, self.of_key = (
+            nn.Parameter(torch.randn(shape) / math.sqrt(dims.head)) if each else None for each in used
+        )
+
+    def prepare(self, positions: Positions) -> Tensor:
+        """(b or 1, m) the rank of each unit."""
+        return ranks(self.name, self.encodings[0], positions)
+
+    def mixed(self, q: Tensor, k: Tensor, v: Tensor, seen: Tensor, prepared: Tensor, site: Site) -> Tensor:
+        rank, own = prepared[:, None, None], prepared[:, None, -q.shape[2] :, None]
+        score, layer = self.scores(q, k), site.layer
+        chosen = score.new_zeros(())
+        if self.of_query is not None:
+            chosen = chosen + self._gate(q, self.of_query[layer])
+        if self.of_key is not None:
+            chosen = chosen + self._gate(k, self.of_key[layer]).mT
+        slope = functional.softplus(wide(self.slope[layer])) * slopes(self.dims.heads).to(score)
+        score = score - (own - rank) * slope[:, None, None] * chosen
+        return softmax(score, seen & (rank <= own), site.dropout).to(v.dtype) @ v
+
+    def _gate(self, x: Tensor, direction: Tensor) -> Tensor:
+        """(b, h, n, 1) of (b, h, n, d_h)."""
+        unit = functional.normalize(wide(direction), dim=1, eps=1e-6)
+        return functional.softplus(wide(x) @ unit / math.sqrt(self.dims.head))

@@ -24,7 +24,7 @@ from structpe.positions.tables import Sharing, Table, is_plain
 from structpe.precision import wide
 from structpe.terms import Lookup, Terms
 
-__all__ = ["CoPE", "Complex", "ForgettingAttention", "HardCodedGaussian", "PathAttention"]
+__all__ = ["CoPE", "Complex", "ForgettingAttention", "HardCodedGaussian", "PathAttention", "StickBreaking"]
 
 
 Parts = tuple[Tensor, Tensor]
@@ -141,7 +141,8 @@ class CoPE(Block, name="cope"):
     appendix.)
 
     As in that listing, gates use scaled products, the term of positions is not scaled, and all heads of a layer have
-    one table; T is far below the length of a text. The model is causal by itself: keys after the query neither count
+    one table; T is far below the length of a text. The code that the authors released divides that term by sqrt(d_h)
+    too, unless it is given "cope-nodiv": ``divided``. The model is causal by itself: keys after the query neither count
     nor attend, as well as those that are masked. The encoding defines before and after: in a tree a unit can count its
     ancestors, for example; of units with the same number those stored later are later.
 
@@ -149,6 +150,7 @@ class CoPE(Block, name="cope"):
         encoding: one number per unit, by which units are counted.
         max_length: T, number of positions, 2 or more.
         sharing: ``head-wise`` as in the listing.
+        divided: whether the term of positions is divided by sqrt(d_h) too, as by default in the released code.
     """
 
     drops = True
@@ -160,12 +162,18 @@ class CoPE(Block, name="cope"):
     )
 
     def __init__(
-        self, dims: Dims, encoding: Encoding = Order(), max_length: int = 64, sharing: Sharing = "head-wise"
+        self,
+        dims: Dims,
+        encoding: Encoding = Order(),
+        max_length: int = 64,
+        sharing: Sharing = "head-wise",
+        divided: bool = False,
     ) -> None:
         if max_length < 2:
             raise PositionError(f"position model 'cope' needs 2 positions or more; given is max_length={max_length}")
         super().__init__(dims, [of_arity(self.name, encoding, 1)], T=max_length, copies=Table.copies(sharing, dims))
         self.max_length, self.table = max_length, Table(dims, max_length, sharing, width=dims.head, std=0)
+        self.scale = 1 / math.sqrt(dims.head) if divided else 1.0
         self.projections, self.outs = of_layers(dims, 3 * dims.width), of_layers(dims, dims.width)
 
     def prepare(self, positions: Positions) -> Tensor:
@@ -185,7 +193,7 @@ class CoPE(Block, name="cope"):
         score = products(q, k) / math.sqrt(self.dims.head)
         gates = torch.sigmoid(score).masked_fill(~seen, 0)
         position = gates.flip(-1).cumsum(-1).flip(-1).clamp(max=self.max_length - 1)  # summed from the last key back
-        whole = products(q, table.transpose(0, 1))  # (b, h, n, T) q.E
+        whole = products(q, table.transpose(0, 1)) * self.scale  # (b, h, n, T) q.E
         low, high = (whole.gather(-1, p.long()) for p in (position.floor(), position.ceil()))
         score = score + low + (high - low) * (position - position.floor())
         return softmax(score, seen, dropped).to(v.dtype) @ v
@@ -285,7 +293,8 @@ class ForgettingAttention(InOrder, name="forgetting-attention"):
 
     FoX, the forgetting Transformer: f is a gate of each unit and head; w (d) and b are learned for each head of each
     layer. With equal gates for all units this is ``alibi-causal`` with learned slopes. (Lin et al. 2025, section 3,
-    equations 5 to 7; gates and bias "full" in their code.)
+    equations 5 to 7; gates and bias "full" in their code.) CABLE (Veisi et al. 2025) is the same with -w and -b, as
+    -softplus(z) = log sigmoid(-z); its code has biases in projections, and does not divide q.k by sqrt(d_h).
 
     As in their code, queries, keys, values and output are projected without biases, b starts from 0, and sums are in
     float32. Not included: the parts of their "Pro" block that have nothing to do with gates (norms of queries and keys,
@@ -322,6 +331,50 @@ class ForgettingAttention(InOrder, name="forgetting-attention"):
         total = gates.to(score.dtype).gather(-1, order).cumsum(dim=-1).gather(-1, rank.expand(gates.shape))
         score = score + total[..., -q.shape[2] :, None] - total[..., None, :]
         return softmax(score, seen & (rank[..., None, :] <= own[..., None]), site.dropout).to(v.dtype) @ v
+
+
+class StickBreaking(InOrder, name="stick-breaking"):
+    """Stick-breaking attention: each key takes a share of what the keys after it have left (Tan et al. 2025).
+
+    p_ij = sigmoid(z_ij) prod of (1 - sigmoid(z_iu)) over the units u with j < u < i,  z_ij = q_i.k_j / sqrt(d_h).
+
+    In the place of a softmax: a query goes back from the unit before it, gives each key a share of the rest of a stick
+    of length 1, and needs no other positions, as the nearest of equal keys gets most. Weights sum to 1 or less. (Tan et
+    al. 2025; the authors' code, which computes logarithms: sums of log(1 - sigmoid(z)).) As there, a unit does not
+    attend to itself, and the first one attends to nothing; with ``current`` a unit is the first key of its own, as
+    "attend_current" in flash-linear-attention. Projections have no biases. What is left of the stick goes to nothing.
+    Compared with the product, and with the authors' reference in float64.
+
+    The model is causal by itself: keys after the query do not attend. The encoding defines before and after: in a tree
+    a unit can go up along its ancestors, with a mask of these; of units with the same number those stored later are
+    later. Keys that a mask hides take no share.
+
+    Args:
+        current: whether a unit attends to itself.
+    """
+
+    spec = Spec(
+        "tan2025",
+        "sequence",
+        Cells("R", "MAM", learnable=True, recurring=True, unbound=True, params="4*d*d*l"),
+        note="a block counts its projections",
+    )
+
+    def __init__(self, dims: Dims, encoding: Encoding = Order(), current: bool = False) -> None:
+        super().__init__(dims, encoding)
+        self.current = current
+
+    def mixed(self, q: Tensor, k: Tensor, v: Tensor, seen: Tensor, prepared: Tensor, site: Site) -> Tensor:
+        rank, own = prepared[:, None, None], prepared[:, None, -q.shape[2] :, None]
+        seen = seen & ((rank <= own) if self.current else (rank < own))
+        score = self.scores(q, k)
+        order = prepared.argsort(dim=-1)[:, None, None].expand(score.shape)
+        left = functional.logsigmoid(-score).masked_fill(~seen, 0).gather(-1, order)
+        # Of the keys after each: the sum from the last one back, without the key itself.
+        after = left.flip(-1).cumsum(-1).flip(-1) - left
+        share = functional.logsigmoid(score) + after.gather(-1, rank.expand(score.shape))
+        weights = dropout(share.exp().masked_fill(~seen, 0), site.dropout)
+        return weights.to(v.dtype) @ v
 
 
 _CHUNK = 64

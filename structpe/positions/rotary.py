@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from structpe.errors import PositionError, listed
 from structpe.positions import MODELS, Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.positions.batch import numbers, of_arity
 from structpe.positions.build import build
+from structpe.positions.places import coordinates
 from structpe.positions.sinusoids import inverse_frequencies
 from structpe.terms import Terms
 
@@ -25,6 +27,7 @@ __all__ = [
     "Rotary",
     "RotaryHalf",
     "RotaryModel",
+    "Tiled",
     "Turns",
     "check_above_zero",
     "check_even",
@@ -97,6 +100,33 @@ class Turns:
         return of(q, self.queries, self.query_lengths), of(k, self.keys, self.key_lengths)
 
 
+@dataclass(frozen=True, eq=False)
+class Tiled:
+    """Neighbouring channels that are turned by two angles, V-JEPA 2's.
+
+    Attributes:
+        turns: the angles.
+        counts: pairs of each axis.
+    """
+
+    turns: Turns
+    counts: tuple[int, ...]
+
+    def turned(self, q: Tensor, k: Tensor) -> Both:
+        """Channel c of the p pairs of an axis has the angle of the pair c mod p."""
+        turns = self.turns
+        return self._turned(q, turns.queries, turns.query_lengths), self._turned(k, turns.keys, turns.key_lengths)
+
+    def _turned(self, x: Tensor, angles: Tensor, lengths: Tensor | float) -> Tensor:
+        cos, sin = (
+            torch.cat([part.repeat(1, 1, 1, 2) for part in wave.split(self.counts, dim=-1)], dim=-1).to(x.dtype)
+            for wave in (angles.cos() * lengths, angles.sin() * lengths)
+        )
+        part = x[..., : cos.shape[-1]]
+        across = torch.stack([-part[..., 1::2], part[..., ::2]], dim=-1).flatten(-2)
+        return torch.cat([part * cos + across * sin, x[..., cos.shape[-1] :]], dim=-1)
+
+
 class RotaryModel(PositionModel):
     """Rotates the pair i of the channels of a head by the angle t w_i; a variant defines the w_i.
 
@@ -125,7 +155,7 @@ class RotaryModel(PositionModel):
     def prepare(self, positions: Positions) -> Any:
         """The angles, once for all layers."""
         for encoding in self.encodings:
-            numbers(self.name, encoding, positions[encoding])
+            self._check(encoding, positions[encoding])
         (queries, query_lengths), (keys, key_lengths) = (
             self.angles(*(read(encoding) for encoding in self.encodings))
             for read in (positions.queries, positions.__getitem__)
@@ -169,6 +199,10 @@ class RotaryModel(PositionModel):
                 f"say how; apply the maps of its terms"
             )
         return (turns.keys.cos() * turns.key_lengths)[:, 0], (turns.keys.sin() * turns.key_lengths)[:, 0]
+
+    def _check(self, encoding: Encoding, of_units: Tensor) -> None:
+        """Raise a :class:`PositionError` if an encoding gives something else than one number per unit."""
+        numbers(self.name, encoding, of_units)
 
     def _begin(self, dims: Dims, encodings: Sequence[Encoding]) -> None:
         check_even(self.name, dims)
@@ -261,6 +295,9 @@ Inner: TypeAlias = str | dict[str, Any]
 """Name of a rotary model that says how fast pairs turn, or a mapping with ``name`` and its options."""
 PLAIN = "plain"
 
+GOLDEN = math.pi * (math.sqrt(5) - 1) / 2
+"""The golden angle of half a turn: any number of its multiples are spread evenly."""
+
 
 class Rotary(RotaryModel, name="rotary"):
     """Rotary positions, pairs of neighbouring channels (Su et al. 2021).
@@ -284,14 +321,23 @@ class Rotary(RotaryModel, name="rotary"):
         fraction: share of the channels of a head that is turned, the first ones; d_h above is then their number.
             (Partial rotary positions of GPT-J and GPT-NeoX; "partial_rotary_factor" of Hugging Face, but with the type
             "proportional", which is ``p-rope``.)
-        layout: which channels are a pair.
+        layout: which channels are a pair. "tiled" is that of V-JEPA 2: neighbours, of which the channel c of those of
+            an axis, p pairs, has the angle of the pair c mod p; both channels of a pair then have the same angle only
+            where p = 1, and scores depend on both places.
         frequencies: "plain", as above; the name of a model of scaled frequencies, or a mapping with ``name`` and the
             options of that model, such as ``scale``; or one number for each pair that is turned, in radians per unit.
-        axes: several encodings in place of one, each one number per unit.
+        axes: several encodings in place of one, each one number per unit; or one of coordinates, such as "coordinates".
         sections: pairs of each axis, in total those that are turned; by default equal parts, of which the first are one
             larger where that does not divide.
         order: how pairs are shared out: "sections" of pairs in a row (Qwen2-VL); or "interleaved", pair i with axis i
-            mod m while that has pairs left, and with the first axis then (Qwen3-VL).
+            mod m while that has pairs left, and with the first axis then (Qwen3-VL); or "alternating", the axes after
+            the first in turn, and the first with the slowest pairs (VideoRoPE).
+        directions: what a pair turns with, of two axes (y, x): the number on its axis, "axes"; or "golden", sin(a) y +
+            cos(a) x, where a grows by the golden angle pi (sqrt(5) - 1) / 2 from pair to pair and from head to head, so
+            each sees another diagonal (Golden Gate RoPE of J. Xiong, jerryxio.ng/posts/nd-rope, with ``frequencies``
+            from a least to a greatest one). Learned directions are ``mixed-rotary``.
+        phases: one angle for each pair, added to those of keys: the offset at which query and key meet best; as the
+            learned ones of ``pope``.
         attention_factor: factor of the turned queries and keys, above 0; None for that of the frequencies, or 1.
         precision: of the angles: "double", or "single", as most other libraries have them.
 
@@ -308,11 +354,13 @@ class Rotary(RotaryModel, name="rotary"):
         encoding: Encoding = Order(),
         base: float = 10000.0,
         fraction: float = 1.0,
-        layout: Literal["pairs", "halves"] = "pairs",
+        layout: Literal["pairs", "halves", "tiled"] = "pairs",
         frequencies: Inner | tuple[float, ...] = PLAIN,
         axes: tuple[Encoding, ...] = (),
         sections: tuple[int, ...] = (),
-        order: Literal["sections", "interleaved"] = "sections",
+        order: Literal["sections", "interleaved", "alternating"] = "sections",
+        directions: Literal["axes", "golden"] = "axes",
+        phases: tuple[float, ...] = (),
         attention_factor: float | None = None,
         precision: Literal["double", "single"] = "double",
     ) -> None:
@@ -328,20 +376,71 @@ class Rotary(RotaryModel, name="rotary"):
         turned = Dims(2 * int(dims.head * fraction / 2 + 1e-9), 1, 1)
         turning = _turning(self.name, frequencies, turned, base)
         on = axes or (encoding,)
-        if order != "sections" and len(on) == 1:
+        # Several numbers per unit of one encoding, or one of each of several.
+        self.coordinates = getattr(axes[0], "axes", 1) if len(axes) == 1 else 1
+        count = len(on) * self.coordinates
+        if order != "sections" and count == 1:
             raise PositionError(f"position model {self.name!r} has one axis, so order has no effect; leave it out")
         self._begin(dims, [*on, *turning.encodings[1:]])
-        self.turning, self.base, self.interleaved = turning, base, layout == "pairs"
+        self.turning, self.base, self.interleaved, self.tiled = turning, base, layout == "pairs", layout == "tiled"
+        if self.tiled and order != "sections":
+            raise PositionError(f"position model {self.name!r} tiles the angles of sections; leave order out")
         self.attention_factor = length_of(self.name, attention_factor, turning.attention_factor)
         self.given = attention_factor is not None
-        self.on, self.axes = len(on), _shared_out(self.name, len(on), turned.width // 2, sections, order)
+        self.on, self.axes = len(on), _shared_out(self.name, count, turned.width // 2, sections, order)
         turning.precision = torch.float64 if precision == "double" else torch.float32
+        self.phases, self.golden = phases, directions == "golden"
+        if self.golden and (count != 2 or sections or order != "sections"):
+            raise PositionError(f"position model {self.name!r} has golden directions on two axes, without sections")
+        if phases and len(phases) != len(self.axes):
+            raise PositionError(
+                f"position model {self.name!r} takes a phase for each of the {len(self.axes)} pairs of channels that "
+                f"it turns; given are {len(phases)}"
+            )
+
+    def prepare(self, positions: Positions) -> Turns:
+        """The angles, once for all layers."""
+        turns = super().prepare(positions)
+        given = (turns.queries, turns.keys, turns.query_lengths, turns.key_lengths)
+        queries, keys, *lengths = map(self._of_heads, given) if self.golden else given
+        if self.phases:
+            keys = keys + torch.tensor(self.phases, dtype=keys.dtype, device=keys.device)
+        return Turns(queries, keys, *lengths)
+
+    def _of_heads(self, numbers: Tensor | float) -> Any:
+        """(b, h, n, p) of (b, 1, n h, p); a number as it is."""
+        if not isinstance(numbers, Tensor) or numbers.ndim < 3:
+            return numbers
+        return numbers[:, 0].unflatten(1, (-1, self.dims.heads)).transpose(1, 2)
 
     def angles(self, places: Tensor, *others: Tensor) -> tuple[Tensor, Tensor | float]:
-        if self.on > 1:
-            places = torch.stack([places, *others[: self.on - 1]], dim=-1)[..., list(self.axes)]
-        angles, lengths = self.turning.angles(places, *others[self.on - 1 :])
+        own, others = others[: self.on - 1], others[self.on - 1 :]
+        if self.coordinates > 1:
+            # A unit without a place in the grid is not turned; its whole numbers are -1.
+            places = places if places.is_floating_point() else places.clamp(min=0)
+        elif self.on > 1:
+            places = torch.stack([places, *own], dim=-1)
+        if self.golden:
+            heads, pairs = self.dims.heads, len(self.axes)
+            spread = torch.arange(heads * pairs, dtype=torch.float64, device=places.device) * GOLDEN
+            towards = torch.stack([spread.sin(), spread.cos()])
+            places = (places.double() @ towards).unflatten(2, (heads, pairs)).flatten(1, 2)
+            others = tuple(each.repeat_interleave(heads, dim=1) for each in others)
+        elif self.coordinates * self.on > 1:
+            places = places[..., list(self.axes)]
+        angles, lengths = self.turning.angles(places, *others)
         return angles, self.attention_factor if self.given else lengths
+
+    def terms(self, prepared: Any, site: Site) -> Terms:
+        if not self.tiled:
+            return super().terms(prepared, site)
+        return Terms(maps=(Tiled(prepared, tuple(self.axes.count(axis) for axis in sorted(set(self.axes)))).turned,))
+
+    def _check(self, encoding: Encoding, of_units: Tensor) -> None:
+        if self.coordinates > 1 and encoding is self.encodings[0]:
+            coordinates(self.name, encoding, of_units, self.coordinates)
+        else:
+            super()._check(encoding, of_units)
 
     def inverse_frequencies(self) -> Tensor:
         """(p,) float64 the w_i of the pairs that are turned."""
@@ -436,10 +535,13 @@ def _shared_out(model: str, axes: int, pairs: int, sections: tuple[int, ...], or
         )
     if order == "sections":
         return tuple(axis for axis, count in enumerate(sections) for _ in range(count))
-    found = tuple(pair % axes if pair < axes * sections[pair % axes] else 0 for pair in range(pairs))
+    if order == "alternating":
+        found = tuple(1 + pair % (axes - 1) if pair < pairs - sections[0] else 0 for pair in range(pairs))
+        needed = "those after the first axis are equal, or the first of them one larger"
+    else:
+        found = tuple(pair % axes if pair < axes * sections[pair % axes] else 0 for pair in range(pairs))
+        needed = "those of the first axis are the most"
     if tuple(found.count(axis) for axis in range(axes)) != sections:
-        raise PositionError(
-            f"position model {model!r} cannot interleave sections of {list(sections)} pairs; those of the first axis "
-            f"are the most"
-        )
+        verb = "alternate" if order == "alternating" else "interleave"
+        raise PositionError(f"position model {model!r} cannot {verb} sections of {list(sections)} pairs; {needed}")
     return found

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -17,8 +16,7 @@ from structpe.encodings.order import Order, SegmentNumber, SegmentPlace
 from structpe.encodings.trees import Depth
 from structpe.errors import PositionError
 from structpe.positions import Cells, Dims, Positions, Site, Spec
-from structpe.positions.batch import holds, indices, numbers, of_arity, of_whole
-from structpe.positions.places import coordinates
+from structpe.positions.batch import indices, numbers, of_arity, of_whole
 from structpe.positions.rotary import CELLS, Rotary, RotaryModel, Turns, check_above_zero, check_even
 from structpe.positions.sinusoids import inverse_frequencies
 from structpe.precision import wide
@@ -27,9 +25,6 @@ from structpe.terms import Terms
 
 __all__ = [
     "WIRE",
-    "AxialRotary",
-    "AxialRotary3D",
-    "AxialRotaryModel",
     "BiPE",
     "FoPE",
     "LearnedTurns",
@@ -37,105 +32,6 @@ __all__ = [
     "MixedRotary",
     "XPos",
 ]
-
-
-class AxialRotaryModel(RotaryModel):
-    """Angle c_a base^(-i/p_a) of each unit for the pair i < p_a of axis a, c_a being its coordinate there.
-
-    Units without a place in the grid are not rotated.
-
-    Args:
-        dims: sizes of the Transformer; the width of a head must be even.
-        encoding: coordinates per unit.
-        base: of the inverse frequencies.
-        pairs: (a, p_a) of each axis, in the order of the channels.
-    """
-
-    interleaved = True
-
-    def __init__(self, dims: Dims, encoding: Encoding, base: float, pairs: Sequence[tuple[int, int]]) -> None:
-        super().__init__(dims, encoding, base)
-        self.pairs = pairs
-
-    def prepare(self, positions: Positions) -> Turns:
-        """The angles, once for all layers.
-
-        Raises:
-            PositionError: units differ on an axis that has no channels, or have another number of coordinates.
-        """
-        (encoding,) = self.encodings
-        of_keys = coordinates(self.name, encoding, positions[encoding], len(self.pairs))
-        real = torch.ones_like(of_keys[..., 0], dtype=torch.bool) if positions.present is None else positions.present
-        for axis, count in self.pairs:
-            if not count and holds((real & (of_keys[..., axis] > 0)).any()):
-                raise PositionError(
-                    f"position model {self.name!r} has no channels for axis {axis} of the coordinates, on which this "
-                    f"batch has places other than 0; build it with wider heads, 2 channels per axis at least"
-                )
-        return Turns(self._angles(positions.queries(encoding)), self._angles(of_keys))
-
-    def _angles(self, places: Tensor) -> Tensor:
-        if not places.is_floating_point():
-            places = places.clamp(min=0)
-        each = [
-            places[..., a, None].double() * inverse_frequencies(2 * p, places.device, self.base) for a, p in self.pairs
-        ]
-        return torch.cat(each, dim=-1)[:, None]
-
-
-class AxialRotary(AxialRotaryModel, name="axial-rotary"):
-    """Rotary positions of images: half of the channels turn with the column, half with the row (Heo et al. 2024).
-
-    Of the channels (2i, 2i+1) of each head, half is turned by x base^(-i/p), the other half by y base^(-i/p).
-
-    x comes first, and i < p = d_h/4 in each half; q.k then depends only on the offsets on both axes. (Heo et al. 2024,
-    section 3.2, "axial frequency", and their code; base 100, as an image has shorter sides than a text.) Where 4 does
-    not divide d_h, the columns have one pair more. A class token, which has no place in the grid, is not rotated.
-
-    Args:
-        dims: sizes of the Transformer; the width of a head must be even.
-        encoding: (y, x) per unit.
-        base: the slowest pair turns about this many times slower than the fastest.
-
-    Raises:
-        PositionError: the width of a head is odd, another number of coordinates, or heads of 2 channels and an image of
-            several rows.
-    """
-
-    spec = Spec("heo2024", "grid", Cells("R", "MAM", learnable=False, recurring=True, unbound=True, params="0"))
-
-    def __init__(self, dims: Dims, encoding: Encoding = Coordinates(), base: float = 100.0) -> None:
-        pairs = dims.head // 2
-        super().__init__(dims, encoding, base, [(1, pairs - pairs // 2), (0, pairs // 2)])
-
-
-class AxialRotary3D(AxialRotaryModel, name="axial-rotary-3d"):
-    """Rotary positions of videos: separate channels for time, row and column (Yang et al. 2025, CogVideoX).
-
-    Of the channels (2i, 2i+1) of each head, 2/8 turn with the time, 3/8 with the row and 3/8 with the column.
-
-    The pair i of p that turn with a coordinate c turns by c base^(-i/p); q.k then depends on the offsets on the three
-    axes only. (Yang et al. 2025, section 2.2, "3D-RoPE", and their code, which has time first, then row, then column.)
-    Where 16 does not divide d_h, the fractions are rounded: time down, but not to zero if there is a pair for each
-    axis, and of the rest the column has one pair more. Units without a place in the grid are not rotated.
-
-    Args:
-        dims: sizes of the Transformer; the width of a head must be even.
-        encoding: (time, y, x) per unit.
-        base: the slowest pair turns about this many times slower than the fastest.
-
-    Raises:
-        PositionError: the width of a head is odd, another number of coordinates, or heads of 2 or 4 channels and units
-            that differ on an axis that is left without.
-    """
-
-    spec = Spec("yang2025", "grid", Cells("R", "MAM", learnable=False, recurring=True, unbound=True, params="0"))
-
-    def __init__(self, dims: Dims, encoding: Encoding = Coordinates(axes=3), base: float = 10000.0) -> None:
-        pairs = dims.head // 2
-        time = max(pairs // 4, int(pairs > 2))
-        row = (pairs - time) // 2
-        super().__init__(dims, encoding, base, [(0, time), (1, row), (2, pairs - time - row)])
 
 
 class MRoPE(Rotary, name="mrope"):

@@ -11,6 +11,7 @@ from typing import cast
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.nn import functional
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.coordinates import Coordinates
@@ -20,13 +21,16 @@ from structpe.positions.batch import holds, of_arity
 from structpe.positions.by_rows import Ranges, by_rows, cut
 from structpe.positions.places import coordinates
 from structpe.positions.rotary import Turns, check_even
+from structpe.positions.sinusoids import inverse_frequencies
 from structpe.terms import Map, Terms
 
 __all__ = [
     "CayleyString",
     "CirculantString",
     "ComRoPE",
+    "ComRoPEAP",
     "GridModel",
+    "HARoPE",
     "LieModel",
     "LieRE",
     "PairCoordinates",
@@ -99,11 +103,14 @@ class LieModel(GridModel):
         """(h or 1, blocks, axes, g, g) the skew-symmetric A_c."""
 
     def terms(self, prepared: PairCoordinates, site: Site) -> Terms:
-        generators = self.generators(site.layer)
-        keys = _rotations(prepared.keys, generators)
+        keys = self.rotations(prepared.keys, site.layer)
         same = prepared.queries.shape == prepared.keys.shape  # then they are the same units
-        queries = keys if same else _rotations(prepared.queries, generators)
+        queries = keys if same else self.rotations(prepared.queries, site.layer)
         return Terms(maps=(Rotations(queries, keys).turned,))
+
+    def rotations(self, places: Tensor, layer: int) -> Tensor:
+        """(b, h, n, blocks, g, g) R(x) of the places (b, n, axes)."""
+        return _rotations(places, self.generators(layer))
 
 
 def block_of(model: str, dims: Dims, block: int | None) -> int:
@@ -241,7 +248,7 @@ class ComRoPE(LieModel, name="comrope"):
     The matrices of all axes are multiples of one, so that they commute: q.k depends only on the offsets on all axes,
     unlike in ``liere``. R turns blocks of g channels; each layer, head and block has its own B (g, g), each layer and
     block its own m_c for each axis. (Yu et al. 2025, "linearly dependent", ComRoPE-LD, and their code; their ComRoPE-AP
-    gives each axis blocks of its own.) As in the code m and the entries of B start from N(0, 1), and coordinates c as
+    is ``comrope-ap``.) As in the code m and the entries of B start from N(0, 1), and coordinates c as
     (c + 1/2) / places: the half cancels in offsets. Compared with that code in float64. B is stored as what matters of
     it, the entries above the diagonal of B - B^T, which start from N(0, 2).
 
@@ -280,6 +287,69 @@ class ComRoPE(LieModel, name="comrope"):
 
     def generators(self, layer: int) -> Tensor:
         return skew(self.entries[layer], self.block) * self.multiples[layer, ..., None, None]
+
+
+class ComRoPEAP(LieModel, name="comrope-ap"):
+    """ComRoPE with blocks of channels for each axis: rotations by exponentials of learned matrices (Yu et al. 2025).
+
+    (q_i, k_j) -> (R(x_i) q_i, R(x_j) k_j),  R(x) = exp(x_a(p) (B_p - B_p^T)) in the block p,  a(p) = p mod axes.
+
+    Blocks take turns over the axes, and matrices of one block commute, as they are multiples of one: q.k depends only
+    on the offsets on all axes. Each layer, head and block has its own B (g, g), learned. (Yu et al. 2025, "axial
+    partition", ComRoPE-AP, and their code.) As there the entries of B start from N(0, 1), and coordinates c are (c +
+    1/2) / places: the half cancels in offsets. Compared with that code in float64. With g = 2 this is
+    ``axial-rotary`` with learned frequencies. B is stored as in ``comrope``.
+
+    Args:
+        dims: sizes of the Transformer.
+        encoding: coordinates per unit; a sequence has one axis, the others are 0.
+        axes: how many coordinates.
+        block: g; None for 8, or less, such that each axis has a block.
+        extent: number of places along an axis in training.
+
+    Raises:
+        PositionError: a block is not a pair, or so wide that an axis has none; the extent is 0 or less; another number
+            of coordinates.
+    """
+
+    spec = Spec(
+        "yu2025",
+        "grid",
+        Cells("R", "MAM", learnable=True, recurring=True, unbound=True, params="l*h*p*g*(g - 1)//2"),
+    )
+
+    def __init__(
+        self,
+        dims: Dims,
+        encoding: Encoding = Coordinates(),
+        axes: int = 2,
+        block: int | None = None,
+        extent: float = 14.0,
+    ) -> None:
+        self.block = block_of(self.name, dims, max(2, min(8, dims.head // axes)) if block is None else block)
+        blocks = dims.head // self.block
+        if blocks < axes:
+            raise PositionError(
+                f"position model {self.name!r} has {blocks} blocks of {self.block} channels in a head, and {axes} "
+                f"axes; give a smaller block, or wider heads"
+            )
+        super().__init__(dims, encoding, axes, extent, p=blocks, g=self.block)
+        entries = torch.randn(dims.layers, dims.heads, blocks, self.block * (self.block - 1) // 2)
+        self.entries = nn.Parameter(entries * 2**0.5)
+
+    def generators(self, layer: int) -> Tensor:
+        own = skew(self.entries[layer], self.block)[:, :, None]  # (h, p, 1, g, g)
+        blocks = torch.arange(own.shape[1], device=own.device) % self.axes
+        turned = blocks[:, None] == torch.arange(self.axes, device=own.device)
+        return own * turned[..., None, None]
+
+    def rotations(self, places: Tensor, layer: int) -> Tensor:
+        # Axis by axis, whose distinct coordinates are far fewer than the places of an image.
+        own = skew(self.entries[layer], self.block)[:, :, None]
+        of_axes = [_rotations(places[..., [axis]], own[:, axis :: self.axes]) for axis in range(self.axes)]
+        blocks = torch.arange(own.shape[1], device=own.device)
+        order = torch.cat([blocks[axis :: self.axes] for axis in range(self.axes)]).argsort()
+        return torch.cat(of_axes, dim=3).index_select(3, order)
 
 
 class CayleyString(GridModel, name="cayley-string"):
@@ -342,6 +412,71 @@ def _after(change: Tensor, turn: Callable[[Tensor, Tensor], tuple[Tensor, Tensor
         return turn(q @ change.to(q.dtype), k @ change.to(k.dtype))
 
     return mapped
+
+
+class HARoPE(GridModel, name="harope"):
+    """HARoPE: a learned linear map of queries and its inverse on keys, then rotary positions (Li J. et al. 2025).
+
+    (q_i, k_j) -> (R_i M q_i, R_j M^(-T) k_j),  M = U diag(s) V^T, of each head of each layer.
+
+    U = exp(A - A^T) and V = exp(B - B^T) are rotations, A and B learned; s (d_h) is learned too, a softplus plus 1e-6.
+    At equal places q.k is as without M; elsewhere the planes in which channels turn are learned for each head. R turns
+    the channels (2i, 2i+1) as in ``axial-rotary``, the first p of them by the first coordinate, by c base^(-i/p), and
+    so on: q.k depends only on the offsets on all axes. (Li J. et al. 2025, and their code.) As there M starts as the
+    identity; A is stored as what matters of it, the entries above the diagonal of A - A^T. Compared with that code in
+    float64. A class token, without a place, is not turned. It cannot be summed with other models that change queries
+    and keys.
+
+    Args:
+        dims: sizes of the Transformer; the width of a head must be even.
+        encoding: coordinates per unit; a sequence has one axis, the others are 0.
+        axes: how many coordinates; where they do not divide the pairs, the last ones have one more.
+        base: the slowest pair of an axis turns about this many times slower than the fastest.
+
+    Raises:
+        PositionError: the width of a head is odd, there are fewer pairs than axes, or another number of coordinates.
+    """
+
+    spec = Spec("li2025", "grid", Cells("R", "MAM", learnable=True, recurring=True, unbound=True, params="l*d*dh"))
+
+    def __init__(self, dims: Dims, encoding: Encoding = Coordinates(), axes: int = 2, base: float = 10000.0) -> None:
+        check_even(self.name, dims)
+        super().__init__(dims, encoding, axes, 1.0)
+        pairs = dims.head // 2
+        if pairs < axes:
+            raise PositionError(
+                f"position model {self.name!r} has {pairs} pairs of channels in a head, and {axes} axes; give wider "
+                f"heads"
+            )
+        self.base, self.counts = base, [(pairs + axis) // axes for axis in range(axes)]
+        triangles = (dims.layers, dims.heads, 2, dims.head * (dims.head - 1) // 2)
+        self.rotations = nn.Parameter(torch.zeros(triangles))
+        self.lengths = nn.Parameter(torch.full((dims.layers, dims.heads, dims.head), math.log(math.expm1(1.0))))
+
+    def terms(self, prepared: PairCoordinates, site: Site) -> Terms:
+        turns = Turns(self._angles(prepared.queries), self._angles(prepared.keys))
+        of_queries, of_keys = self.changes(site.layer)
+
+        def mapped(q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
+            return turns.neighbours(q @ of_queries.mT.to(q.dtype), k @ of_keys.mT.to(k.dtype))
+
+        return Terms(maps=(mapped,))
+
+    def changes(self, layer: int) -> tuple[Tensor, Tensor]:
+        """(h, d_h, d_h) M, and its inverse, transposed; float32 at least."""
+        exact = torch.promote_types(self.rotations.dtype, torch.float32)
+        both = torch.linalg.matrix_exp(skew(self.rotations[layer].to(exact), self.dims.head))
+        u, v = both.unbind(1)
+        s = functional.softplus(self.lengths[layer].to(exact))[:, None] + 1e-6
+        return (u * s) @ v.mT, (u / s) @ v.mT
+
+    def _angles(self, places: Tensor) -> Tensor:
+        """(b, 1, n, d_h/2)."""
+        of_axes = [
+            places[..., axis, None] * inverse_frequencies(2 * count, places.device, self.base)
+            for axis, count in enumerate(self.counts)
+        ]
+        return torch.cat(of_axes, dim=-1)[:, None]
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 
 import torch
 from torch import Tensor
@@ -28,11 +29,14 @@ __all__ = [
     "DynamicNTK",
     "Llama3",
     "LongRoPE",
+    "LongRoPE2",
     "LongRoPEDynamic",
     "NTKAware",
     "NTKByParts",
     "PRoPE",
+    "PartsModel",
     "PositionInterpolation",
+    "ScaledModel",
     "YaRN",
     "factors_of",
     "newer_base",
@@ -94,7 +98,57 @@ def sharper(model: str, scale: float, original_length: int) -> float:
     return math.sqrt(1 + math.log(scale) / math.log(original_length)) if scale > 1 else 1.0
 
 
-class PRoPE(RotaryModel, name="p-rope"):
+class ScaledModel(RotaryModel):
+    """Inverse frequencies that are scaled to texts which are longer than those of training.
+
+    Args:
+        scale: a, 1 or more; with 1 this is ``rotary-half``.
+
+    Raises:
+        PositionError: a scale is below 1.
+    """
+
+    scales = True
+
+    def __init__(self, dims: Dims, encoding: Encoding = Order(), base: float = 10000.0, scale: float = 4.0) -> None:
+        check_longer(self.name, scale=scale)
+        super().__init__(dims, encoding, base)
+        self.scale = scale
+
+
+class PartsModel(ScaledModel):
+    """Inverse frequencies of which some stay, f_i u_i + g_i (1 - u_i), by how often a pair turns in a text of training.
+
+    Args:
+        original_length: number of units of the longest text in training.
+
+    Raises:
+        PositionError: a length is below 1.
+    """
+
+    def __init__(
+        self,
+        dims: Dims,
+        encoding: Encoding = Order(),
+        base: float = 10000.0,
+        scale: float = 4.0,
+        original_length: int = 2048,
+    ) -> None:
+        check_longer(self.name, original_length=original_length)
+        super().__init__(dims, encoding, base, scale)
+        self.original_length = original_length
+
+    def inverse_frequencies(self) -> Tensor:
+        trained = super().inverse_frequencies()
+        scaled, stays = self.parts(trained)
+        return scaled * (1 - stays) + trained * stays
+
+    @abstractmethod
+    def parts(self, trained: Tensor) -> tuple[Tensor, Tensor]:
+        """(d_h/2,) g_i and u_i, float64, from f_i."""
+
+
+class PRoPE(ScaledModel, name="p-rope"):
     """p-RoPE: rotary positions without their slowest pairs, which keep content alone (Barbero et al. 2025).
 
     ``rotary-half`` where only the pairs i < p d_h/2, the fastest, turn, by t base^(-2i/d_h); the others do not.
@@ -105,20 +159,15 @@ class PRoPE(RotaryModel, name="p-rope"):
     is turned, the first channels, which then are pairs among themselves.
 
     Args:
-        dims: sizes of the Transformer; the width of a head must be even.
-        encoding: one number per unit.
         base: the slowest pair would turn about this many times slower than the fastest.
         share: p, from 0, which turns nothing, to 1, which is ``rotary-half``; p d_h/2 is rounded down.
         scale: all pairs turn this many times slower, 1 or more.
 
     Raises:
-        PositionError: the width of a head is odd, p is not from 0 to 1, a scale is below 1, or the encoding gives a
-            vector per unit.
+        PositionError: p is not from 0 to 1.
     """
 
     spec = Spec("barbero2025", "sequence", CELLS)
-
-    scales = True
 
     def __init__(
         self,
@@ -128,73 +177,44 @@ class PRoPE(RotaryModel, name="p-rope"):
         share: float = 0.75,
         scale: float = 1.0,
     ) -> None:
-        check_longer(self.name, scale=scale)
         if share > 1:
             raise PositionError(f"position model {self.name!r} turns a share of pairs from 0 to 1; given is {share}")
-        super().__init__(dims, encoding, base)
-        self.turned, self.scale = int(share * dims.head // 2), scale
+        super().__init__(dims, encoding, base, scale)
+        self.turned = int(share * dims.head // 2)
 
     def inverse_frequencies(self) -> Tensor:
         every = super().inverse_frequencies() / self.scale
         return every.where(torch.arange(len(every)) < self.turned, 0.0)
 
 
-class PositionInterpolation(RotaryModel, name="position-interpolation"):
+class PositionInterpolation(ScaledModel, name="position-interpolation"):
     """Rotary positions, interpolated into the length of training (Chen et al. 2023).
 
     (q_t, k_s) -> (R_(t/a) q_t, R_(s/a) k_s): R_t turns the channels (i, i + d_h/2) of a head by t base^(-2i/d_h).
 
     A model trained on texts of some length then sees, in texts a times as long, only angles from training. (Chen et al.
-    2023, eq. 3; Llama's layout of channels, as in the code of YaRN.) With a = 1 this is ``rotary-half``.
-
-    Args:
-        dims: sizes of the Transformer; the width of a head must be even.
-        encoding: one number per unit.
-        base: the slowest pair turns about this many times slower than the fastest.
-        scale: a, 1 or more.
-
-    Raises:
-        PositionError: the width of a head is odd, a scale is below 1, or the encoding gives a vector per unit.
+    2023, eq. 3; Llama's layout of channels, as in the code of YaRN.)
     """
 
     spec = Spec("chen2023", "sequence", CELLS)
-
-    scales = True
-
-    def __init__(self, dims: Dims, encoding: Encoding = Order(), base: float = 10000.0, scale: float = 4.0) -> None:
-        check_longer(self.name, scale=scale)
-        super().__init__(dims, encoding, base)
-        self.scale = scale
 
     def inverse_frequencies(self) -> Tensor:
         return super().inverse_frequencies() / self.scale
 
 
-class NTKAware(RotaryModel, name="ntk-aware"):
+class NTKAware(ScaledModel, name="ntk-aware"):
     """Rotary positions with a larger base, so that slow pairs become slower and fast ones do not (NTK-aware scaling).
 
     ``rotary-half`` with the base b a^(d_h/(d_h-2)): the slowest pair turns a times slower, the fastest as before.
 
     Pairs in between are slowed down by the power 2i/(d_h-2) of a. (bloc97 2023; Peng et al. 2024, section 3.1,
     definition 1, where d_h is |D|. As in the code of YaRN.)
-
-    Args:
-        dims: sizes of the Transformer; the width of a head must be even.
-        encoding: one number per unit.
-        base: b.
-        scale: a, 1 or more.
-
-    Raises:
-        PositionError: the width of a head is odd, a scale is below 1, or the encoding gives a vector per unit.
     """
 
     spec = Spec("peng2024", "sequence", CELLS)
 
-    scales = True
-
-    def __init__(self, dims: Dims, encoding: Encoding = Order(), base: float = 10000.0, scale: float = 4.0) -> None:
-        check_longer(self.name, scale=scale)
-        super().__init__(dims, encoding, float(newer_base(dims.head, base, scale)))
+    def inverse_frequencies(self) -> Tensor:
+        return inverse_frequencies(self.dims.head, base=newer_base(self.dims.head, self.base, self.scale))
 
 
 _NTK = (1.25, 0.75)
@@ -202,7 +222,7 @@ _AS_THEY_ARE = (16, 2)
 """Turns within a text of training, from which on and up to which a pair goes from one way to the next: the authors'."""
 
 
-class NTKByParts(RotaryModel, name="ntk-by-parts"):
+class NTKByParts(PartsModel, name="ntk-by-parts"):
     """Rotary positions whose fast, middle and slow pairs are scaled in three ways (NTK by parts).
 
     ``rotary-half`` with the inverse frequencies w_i = f_i (1 - u_i) + u_i [ (1 - v_i) f_i / a + v_i g_i ].
@@ -214,41 +234,16 @@ class NTKByParts(RotaryModel, name="ntk-by-parts"):
 
     This is the code of YaRN. Its paper (Peng et al. 2024, section 3.2, definition 2) goes from f_i / a to f_i only,
     between 1 and 32 turns: that is ``yarn`` without its factor of queries and keys.
-
-    Args:
-        dims: sizes of the Transformer; the width of a head must be even.
-        encoding: one number per unit.
-        base: b.
-        scale: a, 1 or more.
-        original_length: number of units of the longest text in training.
-
-    Raises:
-        PositionError: the width of a head is odd, a scale or length below 1, or the encoding gives a vector per unit.
     """
 
     spec = Spec("peng2024", "sequence", CELLS)
 
-    scales = True
-
-    def __init__(
-        self,
-        dims: Dims,
-        encoding: Encoding = Order(),
-        base: float = 10000.0,
-        scale: float = 4.0,
-        original_length: int = 2048,
-    ) -> None:
-        check_longer(self.name, scale=scale, original_length=original_length)
-        super().__init__(dims, encoding, base)
-        self.scale, self.original_length = scale, original_length
-
-    def inverse_frequencies(self) -> Tensor:
-        width, trained = self.dims.head, super().inverse_frequencies()
+    def parts(self, trained: Tensor) -> tuple[Tensor, Tensor]:
+        width = self.dims.head
         other = inverse_frequencies(width, base=newer_base(width, self.base, self.scale))
         ntk = ramp(width, self.base, self.original_length, *_NTK)
         stays = ramp(width, self.base, self.original_length, *_AS_THEY_ARE)
-        scaled = trained / self.scale * (1 - ntk) + other * ntk
-        return scaled * (1 - stays) + trained * stays
+        return trained / self.scale * (1 - ntk) + other * ntk, stays
 
 
 class DynamicNTK(DynamicRotaryModel, name="dynamic-ntk"):
@@ -262,15 +257,10 @@ class DynamicNTK(DynamicRotaryModel, name="dynamic-ntk"):
     angles of its first units change too. Beyond L' angles therefore follow from offsets and L.
 
     Args:
-        dims: sizes of the Transformer; the width of a head must be even.
-        encoding: one number per unit.
-        length: L, one number per unit.
-        base: b.
         scale: c, 1 or more.
-        original_length: L'.
 
     Raises:
-        PositionError: the width of a head is odd, a scale or L' is below 1, or the encoding gives a vector per unit.
+        PositionError: a scale is below 1.
     """
 
     spec = Spec(
@@ -308,16 +298,6 @@ class DynamicInterpolation(DynamicRotaryModel, name="dynamic-interpolation"):
     L is the length of the text, L' that of the longest in training. (Peng et al. 2024, section 3.3; the code of YaRN,
     its dynamic rotary positions without ``ntk``.) As of ``dynamic-ntk``, L is of each text, so that decoders cannot use
     it.
-
-    Args:
-        dims: sizes of the Transformer; the width of a head must be even.
-        encoding: one number per unit.
-        length: L, one number per unit.
-        base: the slowest pair turns about this many times slower than the fastest.
-        original_length: L'.
-
-    Raises:
-        PositionError: the width of a head is odd, L' is below 1, or the encoding gives a vector per unit.
     """
 
     spec = Spec(
@@ -332,7 +312,7 @@ class DynamicInterpolation(DynamicRotaryModel, name="dynamic-interpolation"):
         return trained * self.original_length / lengths.clamp(min=self.original_length)
 
 
-class YaRN(RotaryModel, name="yarn"):
+class YaRN(PartsModel, name="yarn"):
     """YaRN: slow pairs of rotary channels interpolated, not fast ones, and sharper attention (Peng et al. 2024).
 
     ``rotary-half`` with inverse frequencies (1 - u_i) f_i / a + u_i f_i; queries and keys are multiplied by c.
@@ -348,23 +328,16 @@ class YaRN(RotaryModel, name="yarn"):
     ``original_length``, ``fast``, ``slow``, ``truncate`` and ``attention_factor`` here.
 
     Args:
-        dims: sizes of the Transformer; the width of a head must be even.
-        encoding: one number per unit.
-        base: b.
-        scale: a, 1 or more; with 1 this is ``rotary-half``.
-        original_length: number of units of the longest text in training.
-        fast: turns within such a text from which on a pair stays as it is.
+        fast: turns within a text of training from which on a pair stays as it is.
         slow: turns below which a pair is interpolated.
         truncate: whether the ends of the line are rounded.
         attention_factor: c, above 0; None for 0.1 ln a + 1.
 
     Raises:
-        PositionError: the width of a head is odd, a scale or length below 1, a c of 0 or less, or a vector per unit.
+        PositionError: a c of 0 or less.
     """
 
     spec = Spec("peng2024", "sequence", CELLS)
-
-    scales = True
 
     def __init__(
         self,
@@ -378,25 +351,17 @@ class YaRN(RotaryModel, name="yarn"):
         truncate: bool = True,
         attention_factor: float | None = None,
     ) -> None:
-        check_longer(self.name, scale=scale, original_length=original_length)
         check_above_zero(self.name, fast=fast, slow=slow)
-        super().__init__(dims, encoding, base)
-        self.scale, self.original_length, self.fast, self.slow, self.truncate = (
-            scale,
-            original_length,
-            fast,
-            slow,
-            truncate,
-        )
+        super().__init__(dims, encoding, base, scale, original_length)
+        self.fast, self.slow, self.truncate = fast, slow, truncate
         self.attention_factor = length_of(self.name, attention_factor, 0.1 * math.log(scale) + 1)
 
-    def inverse_frequencies(self) -> Tensor:
-        trained = super().inverse_frequencies()
+    def parts(self, trained: Tensor) -> tuple[Tensor, Tensor]:
         stays = ramp(self.dims.head, self.base, self.original_length, self.fast, self.slow, self.truncate)
-        return trained / self.scale * (1 - stays) + trained * stays
+        return trained / self.scale, stays
 
 
-class Llama3(RotaryModel, name="llama3"):
+class Llama3(PartsModel, name="llama3"):
     """Llama 3's rotary positions for longer texts: slow pairs of channels are interpolated (Grattafiori et al. 2024).
 
     ``rotary-half`` with inverse frequencies (1 - u_i) f_i / a + u_i f_i, where u_i follows the wavelength of a pair.
@@ -413,22 +378,14 @@ class Llama3(RotaryModel, name="llama3"):
     "high_freq_factor" and "low_freq_factor" are ``scale``, ``original_length``, ``fast`` and ``slow`` here.
 
     Args:
-        dims: sizes of the Transformer; the width of a head must be even.
-        encoding: one number per unit.
-        base: b; 500,000 in Llama 3.
-        scale: a, 1 or more; with 1 this is ``rotary-half``.
-        original_length: T, number of units of the longest text in training.
-        fast: turns within such a text from which on a pair stays as it is.
+        fast: turns within a text of training from which on a pair stays as it is.
         slow: turns below which a pair is a times slower; below ``fast``.
 
     Raises:
-        PositionError: the width of a head is odd, a scale or length below 1, ``slow`` is not between 0 and ``fast``, or
-            the encoding gives a vector per unit.
+        PositionError: ``slow`` is not between 0 and ``fast``.
     """
 
     spec = Spec("grattafiori2024", "sequence", CELLS)
-
-    scales = True
 
     def __init__(
         self,
@@ -440,21 +397,18 @@ class Llama3(RotaryModel, name="llama3"):
         fast: float = 4.0,
         slow: float = 1.0,
     ) -> None:
-        check_longer(self.name, scale=scale, original_length=original_length)
         check_above_zero(self.name, slow=slow)
         if fast <= slow:
             raise PositionError(f"position model {self.name!r} takes a fast above slow; given are {fast} and {slow}")
-        super().__init__(dims, encoding, base)
-        self.scale, self.original_length, self.fast, self.slow = scale, original_length, fast, slow
+        super().__init__(dims, encoding, base, scale, original_length)
+        self.fast, self.slow = fast, slow
 
-    def inverse_frequencies(self) -> Tensor:
-        trained = super().inverse_frequencies()
+    def parts(self, trained: Tensor) -> tuple[Tensor, Tensor]:
         turns = self.original_length * trained / (2 * math.pi)
-        stays = ((turns - self.slow) / (self.fast - self.slow)).clamp(0, 1)
-        return trained / self.scale * (1 - stays) + trained * stays
+        return trained / self.scale, ((turns - self.slow) / (self.fast - self.slow)).clamp(0, 1)
 
 
-class LongRoPE(RotaryModel, name="longrope"):
+class LongRoPE(ScaledModel, name="longrope"):
     """LongRoPE: a factor for each pair of rotary channels (Ding et al. 2024).
 
     ``rotary-half`` with inverse frequencies b^(-2i/d_h) / lambda_i; queries, keys times c = sqrt(1 + ln a / ln L').
@@ -467,9 +421,6 @@ class LongRoPE(RotaryModel, name="longrope"):
     they are a^(2i/(d_h-2)), those of ``ntk-aware``, one of the starting points of the authors' search.
 
     Args:
-        dims: sizes of the Transformer; the width of a head must be even.
-        encoding: one number per unit.
-        base: b.
         factors: lambda, d_h/2 positive numbers.
         scale: a, 1 or more.
         original_length: L', 2 or more.
@@ -477,8 +428,7 @@ class LongRoPE(RotaryModel, name="longrope"):
         attention_factor: c, above 0; by default that of the formula.
 
     Raises:
-        PositionError: the width of a head is odd, a scale below 1, a length below 2, another number of factors, a c of
-            0 or less, or a vector per unit.
+        PositionError: a length below 2, another number of factors, or a c of 0 or less.
     """
 
     spec = Spec(
@@ -487,8 +437,6 @@ class LongRoPE(RotaryModel, name="longrope"):
         CELLS,
         note="with places that are kept, scores between these and others depend on where they are",
     )
-
-    scales = True
 
     def __init__(
         self,
@@ -501,8 +449,7 @@ class LongRoPE(RotaryModel, name="longrope"):
         kept: int = 0,
         attention_factor: float | None = None,
     ) -> None:
-        check_longer(self.name, scale=scale)
-        super().__init__(dims, encoding, base)
+        super().__init__(dims, encoding, base, scale)
         self.scaled = self.inverse_frequencies() / factors_of(self.name, dims, factors, scale)
         self.lengthened = length_of(self.name, attention_factor, sharper(self.name, scale, original_length))
         self.kept = kept
@@ -526,19 +473,14 @@ class LongRoPEDynamic(DynamicRotaryModel, name="longrope-dynamic"):
     use it, because a text that grows changes the angles of its first units.
 
     Args:
-        dims: sizes of the Transformer; the width of a head must be even.
-        encoding: one number per unit.
-        length: L, one number per unit.
-        base: b.
         factors: lambda, d_h/2 positive numbers; the default is that of ``longrope``.
         scale: a, above 1.
         original_length: L', 2 or more.
         attention_factor: the factor of queries and keys; None as in ``longrope``.
 
     Raises:
-        PositionError: the width of a head is odd, a scale of 1 or less, a length below 2, another number of factors, a
-            vector per unit, an ``attention_factor`` of 0 or less, or a text so short that the line leads to factors of
-            0 or less.
+        PositionError: a scale of 1 or less, a length below 2, another number of factors, an ``attention_factor`` of 0
+            or less, or a text so short that the line leads to factors of 0 or less.
     """
 
     spec = Spec(
@@ -576,3 +518,57 @@ class LongRoPEDynamic(DynamicRotaryModel, name="longrope-dynamic"):
                 f"give an 'original_length' nearer to the length of such texts, or use 'longrope'"
             )
         return inverse_frequencies(self.dims.head, lengths.device, self.base) / factors
+
+
+class LongRoPE2(DynamicRotaryModel, name="longrope2"):
+    """LongRoPE2: a factor for each pair in long texts, and rotary positions of training in others (Shang et al. 2025).
+
+    ``longrope`` in texts of more than L' units; ``rotary-half`` in those of L' units or fewer.
+
+    Models are trained with both, so that short texts keep what they have: the mixed context window of LongRoPE2. It
+    finds the factors lambda by another search than LongRoPE, which is not included either. (Shang et al. 2025; the
+    authors' code is that of ``longrope``.) Frequencies are those of Hugging Face's "longrope" with 1 as each
+    "short_factor", which multiplies queries and keys by c in short texts too; here c is for long ones. As of
+    ``dynamic-ntk``, L is of each text, so that decoders cannot use it.
+
+    Args:
+        factors: lambda, d_h/2 positive numbers; the default is that of ``longrope``.
+        scale: a, 1 or more.
+        original_length: L', 2 or more.
+        attention_factor: c, above 0; None as in ``longrope``.
+
+    Raises:
+        PositionError: a scale below 1, a length below 2, another number of factors, or a c of 0 or less.
+    """
+
+    spec = Spec(
+        "shang2025",
+        "sequence",
+        CELLS,
+        note="a text longer than those of training changes all its angles with its length, not with places",
+    )
+
+    def __init__(
+        self,
+        dims: Dims,
+        encoding: Encoding = Order(),
+        length: Encoding = Size(),
+        base: float = 10000.0,
+        factors: tuple[float, ...] = (),
+        scale: float = 4.0,
+        original_length: int = 4096,
+        attention_factor: float | None = None,
+    ) -> None:
+        check_longer(self.name, scale=scale)
+        super().__init__(dims, encoding, length, base, original_length)
+        self.lengthened = length_of(self.name, attention_factor, sharper(self.name, scale, original_length))
+        self.factors = factors_of(self.name, dims, factors, scale)
+
+    def angles(self, places: Tensor, *others: Tensor) -> tuple[Tensor, Tensor | float]:
+        angles, _ = super().angles(places, *others)
+        longer = (others[0] > self.original_length)[:, None, :, None]
+        return angles, torch.where(longer, self.lengthened, angles.new_ones((), dtype=torch.float64))
+
+    def of_lengths(self, lengths: Tensor) -> Tensor:
+        trained = inverse_frequencies(self.dims.head, lengths.device, self.base)
+        return torch.where(lengths > self.original_length, trained / self.factors.to(lengths.device), trained)

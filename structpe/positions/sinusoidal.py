@@ -164,10 +164,6 @@ class Universal(UniversalModel, name="universal"):
         self.steps = nn.Parameter(torch.randn(dims.layers, dims.width) * dims.width**-0.5)
 
     def layer(self, x: Tensor, prepared: StepWaves, site: Site) -> Tensor:
-        if not 0 <= site.layer < len(self.steps):
-            raise PositionError(
-                f"position model 'universal' has {len(self.steps)} steps; there is no layer {site.layer}"
-            )
         step = self.steps[site.layer] * math.sqrt(self.dims.width)
         return x + self.waves(prepared, site.layer).to(x.dtype) + step
 

@@ -84,7 +84,7 @@ class SPR(PositionModel, name="spr"):
     ) -> None:
         absolute = [of_arity(self.name, encoding, 1), of_arity(self.name, depth, 1)]
         window = clipped_rows(of_arity(self.name, relative, 2), max_distance)
-        super().__init__(dims, [*absolute, relative], R=window.size)
+        super().__init__(dims, [relative, *absolute], R=window.size)  # a graph that is no tree is refused as such
         self.window = window
         self.fuse = nn.Linear(2 * dims.width, dims.width)
         self.keys = Table(dims, window.size, "layer-wise", width=dims.head)
@@ -93,14 +93,14 @@ class SPR(PositionModel, name="spr"):
     def inputs(self, x: Tensor, prepared: Positions) -> Tensor:
         waves = [
             interleaved(numbers(self.name, encoding, prepared.queries(encoding)), self.dims.width)
-            for encoding in self.encodings[:2]
+            for encoding in self.encodings[1:]
         ]
         return x + torch.tanh(self.fuse(torch.cat(waves, dim=-1).to(x.dtype)))
 
     def terms(self, prepared: Positions, site: Site) -> Terms:
         if site.layer > 0:
             return Terms()
-        rows = offsets(self.name, self.encodings[2], prepared[self.encodings[2]]).map(self.window.of)
+        rows = offsets(self.name, self.encodings[0], prepared[self.encodings[0]]).map(self.window.of)
         return Terms(key=(rows.map(self.keys.at(0).__getitem__),), value=(rows.map(self.values.at(0).__getitem__),))
 
 

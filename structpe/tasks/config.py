@@ -25,6 +25,7 @@ __all__ = [
     "make",
     "merged",
     "save",
+    "split_given",
     "to_dict",
 ]
 
@@ -189,6 +190,19 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _plain(each) for key, each in value.items()}
     return [_plain(each) for each in value] if isinstance(value, (list, tuple)) else value
+
+
+def split_given(data: Any, part: Literal["train", "dev"]) -> Any:
+    """The split of what Python gives as data: a mapping with ``train`` and ``dev``, or all to learn from.
+
+    Raises:
+        ConfigError: the mapping has another key.
+    """
+    if not isinstance(data, Mapping):
+        return data if part == "train" else None
+    if odd := [key for key in data if key not in ("train", "dev")]:
+        raise ConfigError(f"data has the key {odd[0]!r}; give 'train' and 'dev', or a list of items to learn from")
+    return data.get(part)
 
 
 NO_READER = (

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from structpe import parsing
 from structpe.errors import ConfigError
@@ -33,11 +33,12 @@ class ParserData:
     """The trees.
 
     Args:
-        train: CoNLL-U file or folder to learn from, or a list of these.
+        train: CoNLL-U file or folder to learn from, or a list of these; null if Python gives sentences,
+            ``structpe.train(config, data=sentences)``.
         dev: the same, to choose the best model on; without one, the last model is kept.
     """
 
-    train: str | list[str]
+    train: str | list[str] | None = None
     dev: str | list[str] | None = None
 
 
@@ -71,7 +72,7 @@ class ParserConfig:
     """
 
     task: Literal["parser"] = field(default="parser", kw_only=True)
-    data: ParserData
+    data: ParserData = field(default_factory=ParserData)
     language: str = parsing.Plan.language
     training: ParserTraining = field(default_factory=ParserTraining)
     out: str = "runs/parser"
@@ -81,17 +82,28 @@ class ParserConfig:
         configurations.check_folder("out", self.out)
 
 
-def train_parser(config: ParserConfig, fresh: bool = False) -> Path:
+def train_parser(config: ParserConfig, given: Any = None, fresh: bool = False) -> Path:
     """Train a parser; return its folder, for :func:`structpe.parsing.load_parser`.
 
+    Args:
+        config: the configuration.
+        given: sentences to learn from, or a mapping with ``train`` and ``dev``, in place of files.
+        fresh: as of :func:`structpe.train`.
+
     Raises:
-        ConfigError: ``fresh``, since a folder that is there is never removed.
+        ConfigError: ``fresh``, since a folder that is there is never removed; or there are no data, or two kinds.
         ParsingError: as of :func:`structpe.parsing.train`.
     """
     if fresh:
         raise ConfigError("the folder of a parser is not replaced; remove it, or choose another one (out)")
-    training, data = config.training, config.data
-    plan = parsing.Plan(_files(data.train), _files(data.dev), training.steps, training.seed, config.language)
+    training = config.training
+    plan = parsing.Plan(
+        _source(config.data, given, "train"),
+        _source(config.data, given, "dev"),
+        training.steps,
+        training.seed,
+        config.language,
+    )
     try:
         with _progress() as report:
             parsing.train(plan, config.out, report)
@@ -102,8 +114,18 @@ def train_parser(config: ParserConfig, fresh: bool = False) -> Path:
     return Path(config.out)
 
 
-def _files(given: str | list[str] | None) -> tuple[str, ...]:
-    return (given,) if isinstance(given, str) else tuple(given or ())
+def _source(data: ParserData, given: Any, part: Literal["train", "dev"]) -> Any:
+    """Files, or sentences from Python; nothing without a split to choose by."""
+    files, found = getattr(data, part), configurations.split_given(given, part)
+    if files is not None and found is not None:
+        raise ConfigError(f"data.{part} names files, and sentences are given as data; leave one of the two out")
+    if part == "train" and files is None and found is None:
+        raise ConfigError(
+            "data.train is null, and no sentences are given; name a file or folder in CoNLL-U (data.train), or give "
+            "sentences in Python: structpe.train(config, data=sentences)"
+        )
+    chosen = found if files is None else files
+    return (chosen,) if isinstance(chosen, (str, Path)) else () if chosen is None else chosen
 
 
 @contextmanager

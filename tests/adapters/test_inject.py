@@ -24,7 +24,7 @@ from tests.adapters.hosts import HOSTS, PRESENT, STRUCTURES, WAYS, WITHOUT, draw
 from tests.adapters.models import logits, small, texts
 from tests.positions.cases import NAMES, TREES, encoded, made
 from tests.positions.cases import present as there
-from tests.representatives import few, only
+from tests.representatives import fewer, only
 
 EVERY = [(host, way) for host in HOSTS for way in WAYS]
 QUICK = [each for number, each in enumerate(EVERY) if number % len(WAYS) == (number // len(WAYS)) % len(WAYS)]
@@ -166,7 +166,7 @@ def test_a_handle_says_what_is_where() -> None:
 # PyTorch's encoder takes every position model.
 
 
-@pytest.mark.parametrize("name", few(NAMES))
+@pytest.mark.parametrize("name", fewer(NAMES))
 def test_an_encoder_of_pytorch_takes_every_position_model(name: str) -> None:
     whole = seeded(lambda: encoder(dropout=0.0))().double()
     options = {"encoding": Window(1)} if name == "sliding-window" else {}  # as wide as the trees else

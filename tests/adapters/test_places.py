@@ -20,6 +20,7 @@ from structpe.terms import Factor, Lookup, Terms
 from tests.adapters.models import HEADS, LAYERS, logits, small, texts
 from tests.adapters.test_transformers import check_advice
 from tests.positions.cases import NAMES, TREES, made
+from tests.representatives import only
 
 PIECES = [NONE, 0, 1, 1, NONE, 2, 3, 3, 3, 4, 0]
 """Words of one and of several pieces, a word that comes again, and tokens without a unit."""
@@ -169,9 +170,7 @@ ROTATED = ("shaw", "transformer-xl", "rotary", "deberta", "xpos", "da-transforme
 
 
 @pytest.mark.parametrize("host", HOSTS)
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if name in ROTATED else pytest.mark.slow) for name in NAMES]
-)
+@pytest.mark.parametrize("name", only(NAMES, *ROTATED))
 def test_padding_on_the_left_changes_nothing_in_a_model_that_rotates(host: str, name: str) -> None:
     model = HOSTS[host]().double()
     try:

@@ -29,6 +29,7 @@ from structpe.formats import as_structure
 from structpe.positions import Dims, Site, build
 from structpe.positions.batch import encode
 from structpe.terms import Lookup, SparsePairs
+from tests.together import together
 
 NAMES = ["random-walk", "laplacian", "degree", "undirected-distance", "rrwp", "resistance", "expander", "neighbours"]
 
@@ -396,8 +397,8 @@ def _one_way(data: Any) -> Any:
     return _with_edges(data, data.edge_index[:, data.edge_index[0] <= data.edge_index[1]][:, :3])
 
 
-@pytest.mark.parametrize("name", ["undirected-distance", "resistance", "adjacency", "rrwp"])
-@pytest.mark.parametrize("change", CHANGES)
+@together("name", ["undirected-distance", "resistance", "adjacency", "rrwp"])
+@together("change", CHANGES)
 def test_pairs_of_another_graph_are_refused(change: str, name: str) -> None:
     data = AddEncoding(name)(Data(x=torch.randn(6, 8), edge_index=LINE))
     (batch,) = DataLoader([AddEncoding(name)(graphs(1)[0]), CHANGES[change](data)], batch_size=2)  # type: ignore[arg-type]

@@ -230,6 +230,11 @@ def test_a_second_position_model_and_something_else_than_positions() -> None:
         whole(drawn(3, 10, 8), structpe=[])
     with pytest.raises(PositionError, match=r"structpe takes what structpe\.encode gives, .*; given is list"):
         whole(drawn(3, 10, 8), structpe=[object()])
+    for words in (["a", "b"], "a b"):
+        with pytest.raises(PositionError, match=r"words are given; a sentence is structpe\.path\(\['a', 'b'\]\), "):
+            whole(drawn(3, 10, 8), structpe=words)
+    with pytest.raises(PositionError, match=r"number 0 is str 'a'; for words structpe\.path\(words\), or structpe\.tr"):
+        whole(drawn(3, 10, 8), structpe=[["a", "b"]])
     with pytest.raises(PositionError, match="the positions are of 10 units, and there are 9 tokens"):
         whole(drawn(3, 9, 8), structpe=batch(biased("t5"))[0])
     with pytest.raises(PositionError, match="positions are of a batch; the input has 2 axes"):

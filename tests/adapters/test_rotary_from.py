@@ -10,20 +10,24 @@ import torch
 from transformers import (
     BertConfig,
     CohereConfig,
+    DINOv3ViTConfig,
     Gemma3TextConfig,
     GPTNeoXConfig,
     LlamaConfig,
     LlamaForCausalLM,
     Qwen2Config,
     Qwen3VLTextConfig,
+    VJEPA2Config,
 )
 from transformers.models.cohere.modeling_cohere import CohereRotaryEmbedding
 from transformers.models.cohere.modeling_cohere import apply_rotary_pos_emb as apply_to_pairs
+from transformers.models.dinov3_vit.modeling_dinov3_vit import DINOv3ViTRopePositionEmbedding
 from transformers.models.gemma3.modeling_gemma3 import Gemma3RotaryEmbedding
 from transformers.models.gpt_neox.modeling_gpt_neox import GPTNeoXRotaryEmbedding
 from transformers.models.gpt_neox.modeling_gpt_neox import apply_rotary_pos_emb as apply_to_part
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
 from transformers.models.qwen3_vl.modeling_qwen3_vl import Qwen3VLTextRotaryEmbedding
+from transformers.models.vjepa2.modeling_vjepa2 import VJEPA2RopeAttention
 
 from structpe.adapters.rotary import rotary_from
 from structpe.errors import ConfigError
@@ -31,6 +35,7 @@ from structpe.positions import Dims, Site
 from structpe.positions.batch import encode
 from structpe.positions.build import build
 from structpe.structure import path
+from structpe.transforms import grid
 
 SIZES: dict[str, Any] = {"hidden_size": 64, "num_attention_heads": 4, "max_position_embeddings": 128}
 DIMS = Dims(64, 4, 1)
@@ -76,6 +81,18 @@ def test_every_type_to_the_bit(kind: str, length: int) -> None:
     for mine, table in zip(cos_sin(rotary_from(config, length=length), length), theirs, strict=True):
         assert mine.dtype == table.dtype
         assert torch.equal(mine, table)
+
+
+@pytest.mark.parametrize("length", [50, 64, 65, 150])
+def test_longrope2_has_the_frequencies_of_longrope_with_short_factors_of_1(length: int) -> None:
+    parameters = {"rope_type": "longrope", "rope_theta": 1e4, **TYPES["longrope"], "short_factor": [1.0] * 8}
+    theirs = rotary_from(LlamaConfig(**SIZES, rope_parameters=parameters), length=length)
+    mine = {"name": "longrope2", "factors": LONG, "original_length": 64, "scale": 4.0, "attention_factor": 2.0}
+    factor = 2.0 if length > 64 else 1.0
+    for found, table in zip(
+        cos_sin(mine, length), cos_sin({**theirs, "attention_factor": factor}, length), strict=True
+    ):
+        torch.testing.assert_close(found.float(), table, rtol=0, atol=2e-5)
 
 
 def test_a_share_of_channels() -> None:
@@ -134,3 +151,27 @@ def through(config: dict[str, Any], x: Any) -> Any:
     model = build(config, DIMS)
     (turn,) = model.terms(model.prepare(encode([path(["w"] * 9)], model.encodings)), Site(0)).maps
     return turn(x, x)[0]
+
+
+def test_the_coordinates_of_dinov3_are_those_of_transformers() -> None:
+    config = DINOv3ViTConfig(hidden_size=64, num_attention_heads=2, patch_size=4, image_size=32)
+    theirs = DINOv3ViTRopePositionEmbedding(config).eval()(torch.zeros(1, 3, 20, 12))
+    model = build(rotary_from(config), Dims(64, 2, 1)).eval()
+    mine = model.cos_sin(encode([grid((5, 3))], model.encodings))  # type: ignore[operator]
+    for found, table in zip(mine, theirs, strict=True):
+        torch.testing.assert_close(torch.cat([found[0]] * 2, dim=-1).float(), table, rtol=0, atol=2e-6)
+    config.pos_embed_shift = 0.5
+    with pytest.raises(ConfigError, match=r"pos_embed_shift=0.5, which 'dinov3-rotary' does not; set it to None"):
+        rotary_from(config)
+
+
+def test_v_jepa_2_turns_as_transformers_do() -> None:
+    """To the bit, with their channels of a pair at two angles."""
+    config = VJEPA2Config(hidden_size=64, num_attention_heads=2, crop_size=16, patch_size=4, frames_per_clip=4)
+    block = VJEPA2RopeAttention(config, 64, 2)
+    q, k = torch.randn(2, 1, 2, 32, 32)
+    places = block.get_position_ids(torch.zeros(1, 32, 64))
+    model = build(rotary_from(config), Dims(64, 2, 1))
+    (turn,) = model.terms(model.prepare(encode([grid((2, 4, 4))], model.encodings)), Site(0)).maps
+    for mine, given in zip(turn(q, k), (q, k), strict=True):
+        assert torch.equal(mine, block.apply_rotary_embeddings(given, places))

@@ -11,6 +11,7 @@ from structpe.attention.attend import cheapest
 from structpe.attention.gather import is_large
 from structpe.terms import Lookup, Pairs, Terms, Toeplitz
 from tests.attention.drawing import HERE, Sizes, drawn, everything, tables_of
+from tests.together import together
 
 B, H, N, D = 2, 3, 6, 4
 
@@ -41,18 +42,17 @@ WITH_VECTORS = [
 ]
 
 
-@pytest.mark.parametrize(("kernel", "field"), WITH_VECTORS)
-@pytest.mark.parametrize(("rows", "index"), [(B, B), (1, B), (B, 1), (1, 1)])
-def test_a_table_with_a_row_for_each_pair(kernel: str, field: str, rows: int, index: int) -> None:
+@together(("kernel", "field"), WITH_VECTORS)
+@together(("rows", "index", "heads"), [(B, B, 1), (1, B, H), (B, 1, H), (1, 1, 1)])
+def test_a_table_with_a_row_for_each_pair(kernel: str, field: str, rows: int, index: int, heads: int) -> None:
     chosen = KERNELS[kernel]
-    for heads in (1, H):
-        for count, large in ((2, False), (H * N * D, True)):
-            table = torch.randn(2 * count, heads, D, dtype=torch.float64, requires_grad=True)
-            x = Lookup(table, torch.randint(2 * count, (rows, count)), torch.randint(count, (index, N, N)))
-            assert is_large(x, B * H * N) == large
-            assert Call.of(Terms(**{field: (x,)}), torch.zeros(1), (B, H, N, N, D), 0.0, False).large == large
-            listed = Terms(pairs=(Pairs(*torch.ones(B, N, N).nonzero().T),)) if "pairs" in chosen.needs else Terms()
-            assert_as_dense(Terms(**{field: (x,)}) + listed, kernel, N, N)
+    for count, large in ((2, False), (H * N * D, True)):
+        table = torch.randn(2 * count, heads, D, dtype=torch.float64, requires_grad=True)
+        x = Lookup(table, torch.randint(2 * count, (rows, count)), torch.randint(count, (index, N, N)))
+        assert is_large(x, B * H * N) == large
+        assert Call.of(Terms(**{field: (x,)}), torch.zeros(1), (B, H, N, N, D), 0.0, False).large == large
+        listed = Terms(pairs=(Pairs(*torch.ones(B, N, N).nonzero().T),)) if "pairs" in chosen.needs else Terms()
+        assert_as_dense(Terms(**{field: (x,)}) + listed, kernel, N, N)
 
 
 @pytest.mark.parametrize("heads", [1, H])

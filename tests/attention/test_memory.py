@@ -21,6 +21,7 @@ from structpe.structure import Structure, path
 from structpe.terms import Factor, Lookup, Pairs, SparsePairs, Terms
 from tests.attention.drawing import HERE
 from tests.representatives import only
+from tests.together import together
 
 B, H, N, D, ROWS = 2, 2, 64, 32, 9
 PAIR_VECTORS = B * N * N * D
@@ -79,7 +80,7 @@ WITH_VECTORS = [
 ]
 
 
-@pytest.mark.parametrize(("kernel", "field"), WITH_VECTORS)
+@together(("kernel", "field"), WITH_VECTORS)
 def test_vectors_of_pairs_stay_in_their_table(kernel: str, field: str) -> None:
     used = largest(kernel, Terms(**{field: (lookup(D),)}, mask=(torch.rand(B, 1, N, N) < 0.9,)))
     assert (used < PAIR_VECTORS) == (kernel != "dense")
@@ -142,8 +143,8 @@ WIDTHS = {
 }
 
 
-@pytest.mark.parametrize("gradients", [False, True])
-@pytest.mark.parametrize("case", WIDTHS)
+@together("gradients", [False, True])
+@together("case", WIDTHS)
 def test_queries_and_keys_of_another_width_than_values_keep_the_fused_kernel(case: str, gradients: bool) -> None:
     q, k, v = (torch.randn(B, H, LONG, 32, requires_grad=gradients) for _ in range(3))
     with torch.set_grad_enabled(gradients), Largest() as seen:

@@ -7,6 +7,7 @@ import torch
 
 from structpe.attention import products
 from structpe.terms import Toeplitz
+from tests.together import together
 
 SHAPES = {  # b, h, n, m, d; structures and heads of the table, structures of the index
     "shared": ((2, 3, 7, 5, 4), (1, 1, 1)),
@@ -19,9 +20,9 @@ SHAPES = {  # b, h, n, m, d; structures and heads of the table, structures of th
 }
 
 
-@pytest.mark.parametrize("cells", [1, 64, 1 << 18])
-@pytest.mark.parametrize("diagonals", [True, False])
-@pytest.mark.parametrize("name", SHAPES)
+@together("cells", [1, 64, 1 << 18])
+@together("diagonals", [True, False])
+@together("name", SHAPES)
 def test_products_and_gradients_are_those_of_the_sum(
     name: str, diagonals: bool, cells: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

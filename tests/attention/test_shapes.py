@@ -13,6 +13,7 @@ from torch import Tensor
 from structpe.attention import attend
 from structpe.errors import PositionError, StructPEError
 from structpe.terms import Factor, Lookup, Pairs, Projection, SparsePairs, Terms
+from tests.together import together
 
 B, H, N, D = 2, 2, 4, 8
 Q = torch.randn(B, H, N, D)
@@ -68,7 +69,7 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("terms", "message"), WRONG)
+@together(("terms", "message"), WRONG)
 def test_terms_of_another_shape(terms: Terms, message: str) -> None:
     for kernel in ("auto", "dense"):
         with pytest.raises(StructPEError, match=message):

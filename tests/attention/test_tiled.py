@@ -27,6 +27,7 @@ from structpe.structure import path
 from structpe.terms import Factor, Lookup, Terms, Toeplitz
 from tests.attention.drawing import Sizes, drawn, settled, tables_of
 from tests.attention.test_memory import Largest
+from tests.together import together
 
 FIELDS = sorted(KERNELS["tiled"].supports)
 SIZES = st.integers(1, 5)
@@ -50,7 +51,7 @@ def test_every_pair_that_may_attend_is_in_one_tile(
     assert (times <= 1).all()
 
 
-@pytest.mark.parametrize("seed", range(40))
+@together("seed", range(40))
 def test_any_cut_gives_the_values_and_gradients_of_the_reference(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     draw = random.Random(seed)
     monkeypatch.setitem(tiled_module.CELLS, "cpu", draw.choice([7, 40, 200]))

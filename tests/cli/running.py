@@ -1,15 +1,17 @@
-"""The command line as a person runs it: as a process."""
+"""The command line as a person runs it: as a process, or as the function that the process calls."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
-from contextlib import redirect_stderr, redirect_stdout
+import warnings
+from contextlib import chdir, redirect_stderr, redirect_stdout
 from importlib import import_module
-from io import StringIO
+from io import BytesIO, StringIO, TextIOWrapper
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from unittest.mock import patch
 
 from structpe.cli.main import main
 from tests.forking import forked
@@ -34,9 +36,18 @@ run_all.get_context = lambda how: multiprocessing.get_context("fork")
 """Lets the runs of a study be forks, which begin at once. The tests of survival begin them as users do."""
 
 
+LEAVING = ("demo", "study", "train")
+"""Commands that change their process: numbers of threads and seeds, what is done at a signal."""
+
+
 def structpe(*words: str | Path, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """Run ``structpe`` with these words, in a fork of this process: importing torch takes longer than most commands."""
+    """Run ``structpe`` with these words: here, unless it leaves something behind, such as imported code; then a fork.
+
+    Importing torch takes longer than most commands, and a fork of a process that has imported much longer than many.
+    """
     command = str(words[0]) if words else ""
+    if command not in LEAVING and "--import" not in words:
+        return _here(*map(str, words), folder=folder or Path.cwd())
     for name in NEEDED.get(command, ()):
         import_module(name)
     before = FORKS if command == "study" else ""
@@ -44,6 +55,24 @@ def structpe(*words: str | Path, folder: Path | None = None) -> subprocess.Compl
         process = forked(Path(printed), "structpe", *map(str, words), cwd=folder or Path.cwd(), before=before)
         code, out, err = process.ended()
     return subprocess.CompletedProcess(words, code, out, err)
+
+
+def _here(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    out, err = (TextIOWrapper(BytesIO(), "utf-8", write_through=True) for _ in range(2))
+    with (
+        chdir(folder),
+        patch.dict(os.environ, COLUMNS="100"),
+        redirect_stdout(out),
+        redirect_stderr(err),
+        warnings.catch_warnings(),
+    ):
+        warnings.resetwarnings()
+        try:
+            code = main(words)
+        except SystemExit as end:  # as --help ends
+            code = int(end.code or 0)
+    printed, said = (each.buffer.getvalue().decode() for each in (out, err))  # type: ignore[attr-defined]
+    return subprocess.CompletedProcess(words, code, printed, said)
 
 
 def new_process(*words: str | Path, folder: Path | None = None) -> subprocess.CompletedProcess[str]:

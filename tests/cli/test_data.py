@@ -11,6 +11,7 @@ import pytest
 from structpe.datasets import cards
 from tests.cli.running import complaint, output, structpe
 from tests.datasets import SAMPLES, corpus
+from tests.together import together
 
 
 @pytest.fixture
@@ -108,8 +109,8 @@ def test_an_amr_release_is_read_from_its_folder(tmp_path: Path) -> None:
     assert "2 items, the card says 55635" in done.stdout
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
+@together(
+    "words, message",
     [
         (["get"], "data get needs the NAME of a set; 'structpe data list' names them"),
         (["list", "cora"], "list takes no name; for the card of a set: structpe data show cora"),

@@ -18,7 +18,7 @@ from structpe.cli import COMMANDS
 from structpe.cli.main import main
 from structpe.datasets import Corpus, card
 from structpe.parsing import Plan
-from structpe.parsing.training import gold_items
+from structpe.parsing.gold import gold_items
 from structpe.tasks.config import make, save
 from structpe.tasks.prediction import run_all
 from structpe.tasks.prediction.config import PredictionConfig
@@ -117,9 +117,11 @@ def place(world: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return world
 
 
-def _needed(name: str, world: Path) -> None:
+def _needed(name: str, world: Path, request: pytest.FixtureRequest) -> None:
     """Make what the examples of a command need of the others, once."""
-    if name == "predict" and not (world / "runs" / "solubility").exists():
+    if name == "evaluate" and not (world / "parser").exists():
+        shutil.copytree(request.getfixturevalue("parser"), world / "parser")
+    if name in ("evaluate", "predict") and not (world / "runs" / "solubility").exists():
         table = world / "table"
         table.mkdir()
         rows = "".join(f"{'C' * n}O,{n}.0\n" for n in range(1, 21))
@@ -164,8 +166,10 @@ LONGER = ("app", "evaluate", "explain", "figure", "parse", "predict", "show")
 
 @pytest.mark.usefixtures("place", "quick", "listed_once")
 @pytest.mark.parametrize("name", only(COMMANDS, *(name for name in COMMANDS if name not in LONGER)))
-def test_the_examples_run(name: str, world: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    _needed(name, world)
+def test_the_examples_run(
+    name: str, world: Path, request: pytest.FixtureRequest, capfd: pytest.CaptureFixture[str]
+) -> None:
+    _needed(name, world, request)
     _run(name, capfd)
 
 

@@ -16,6 +16,7 @@ from structpe.cli.generate import _output
 from structpe.formats import read
 from structpe.nn.search import SearchConfig
 from tests.cli.running import SAMPLE, complaint, output, structpe
+from tests.together import together
 
 CONFIG = """
 data: {train: %(sample)s/dev.txt, dev: %(sample)s/test.txt}
@@ -117,6 +118,8 @@ def test_scores_come_with_signatures(run: Path) -> None:
     shown = output("evaluate", run, FILE)
     assert shown.startswith("BLEU ")
     assert scores["chrf_signature"] in shown
+    assert output("evaluate", run, "--split", "valid") == shown  # it is the file of data.dev
+    assert complaint("evaluate", run).startswith("the configuration names no test split; set data.test to a file")
 
 
 def test_every_field_of_the_search_is_an_option() -> None:
@@ -139,9 +142,9 @@ def test_mistakes_are_explained(config: Path, run: Path, tmp_path: Path) -> None
     assert complaint("evaluate", run, FILE, "--beam", "0").startswith("search.beam is 0; it must be 1 or more")
 
 
-@pytest.mark.parametrize("command", ["generate", "evaluate"])
-@pytest.mark.parametrize(
-    ("beam", "message"),
+@together("command", ["generate", "evaluate"])
+@together(
+    "beam, message",
     [
         ("0", "search.beam is 0; it must be 1 or more"),
         ("-1", "search.beam is -1; it must be 1 or more"),

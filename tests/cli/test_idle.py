@@ -5,11 +5,10 @@ from __future__ import annotations
 import shlex
 from argparse import ArgumentParser
 
-import pytest
-
 from structpe.cli import COMMANDS
 from tests.cli.running import complaint
 from tests.datasets import SAMPLES
+from tests.together import together
 
 ACTS: dict[str, str] = {
     "app": "--port --host --no-browser",
@@ -111,7 +110,7 @@ IDLE: dict[str, list[tuple[str, str, str]]] = {
     "train": [("--reader amr", "examples/amr.yaml --data.reader amr", "data.reader is given twice, by --data.reader")],
 }  # fmt: skip
 """By command: an option, words beside which it cannot act, and what is said."""
-ELSEWHERE = {"evaluate": "--length-penalty", "generate": "--length-penalty"}
+ELSEWHERE = {"evaluate": "--length-penalty --split", "generate": "--length-penalty"}
 """Options whose refusal needs a trained model: test_generation."""
 
 
@@ -123,7 +122,7 @@ def parsers() -> dict[str, ArgumentParser]:
     return made
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@together("name", COMMANDS)
 def test_every_option_acts_always_or_is_refused_where_it_cannot(name: str) -> None:
     """Whoever adds an option says here which it is."""
     declared = {option for option in parsers()[name]._option_string_actions if option not in ("-h", "--help")}
@@ -131,16 +130,14 @@ def test_every_option_acts_always_or_is_refused_where_it_cannot(name: str) -> No
     assert declared == refused | set(ACTS[name].split())
 
 
-@pytest.mark.parametrize(
-    ("name", "option", "words", "message"), [(name, *each) for name, rows in IDLE.items() for each in rows]
-)
+@together("name, option, words, message", [(name, *each) for name, rows in IDLE.items() for each in rows])
 def test_what_cannot_act_is_refused(name: str, option: str, words: str, message: str) -> None:
     told = complaint(name, *shlex.split(words), *shlex.split(option))
     assert message in told
     assert message.startswith(("--", "TEXT", "no run", "is the conf", "data.")) or option.split()[0] in told
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@together("name", COMMANDS)
 def test_an_option_with_one_value_is_given_once(name: str) -> None:
     own = parsers()[name]
     positional = ["list" if name == "data" else "rank" if name == "figure" else "a" for action in own._actions

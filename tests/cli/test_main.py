@@ -15,6 +15,7 @@ from structpe.cli import COMMANDS, main
 from structpe.cli.base import Command
 from structpe.errors import ConfigError, PositionError, ReadError
 from tests.cli.running import complaint, complaint_of_process, new_process, output
+from tests.together import together
 
 NAMES = tuple(COMMANDS)
 
@@ -25,7 +26,7 @@ def test_help_lists_every_command() -> None:
     assert output() == shown
 
 
-@pytest.mark.parametrize("name", NAMES)
+@together("name", NAMES)
 def test_each_command_shows_an_example(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
         main.main([name, "--help"])

@@ -19,6 +19,7 @@ from structpe.system.files import Busy
 from tests.cli.running import complaint, structpe
 from tests.datasets import SAMPLES
 from tests.parsing.conftest import parser as parser
+from tests.together import together
 
 SAMPLE = SAMPLES / "trees_sample" / "sample.conllu"
 TEXT = "The keeper lit the lamp."
@@ -109,6 +110,18 @@ def test_scores_are_shown(parser: Path) -> None:
     )
     assert "words and sentences given, all words" in shown
     assert "running text, by spaCy's scorer, without punctuation" in shown
+    assert output("evaluate", parser, SAMPLE) == shown
+    scores = json.loads(output("evaluate", parser, SAMPLE, "--json"))
+    assert (scores["items"], scores["words"]) == (40, 319)
+    assert f" {scores['las']:.1f}  {scores['uas']:.1f} " in shown
+
+
+def test_a_parser_is_scored_on_a_file_in_conllu(tmp_path: Path) -> None:
+    (tmp_path / "config.cfg").touch()  # by which it is known; the rest is read later
+    assert complaint("evaluate", tmp_path).startswith("a parser keeps no data; give a file in CoNLL-U: structpe evalu")
+    told = complaint("evaluate", tmp_path, SAMPLE, "--beam", "2")
+    assert told == "--beam has no effect on a parser, which is scored on CoNLL-U; leave it out"
+    assert complaint("evaluate", tmp_path, "none", code=1) == "none: there is no such file or folder; check the path"
 
 
 @pytest.mark.slow
@@ -124,8 +137,8 @@ def test_another_language_is_suspected(tmp_path: Path, capsys: pytest.CaptureFix
     assert load_parser(tmp_path / "out").lang == "xx"
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "message"),
+@together(
+    "words, code, message",
     [
         ([], 2, 'parse: give either a text or a file: structpe parse "TEXT", or structpe parse --file FILE'),
         (

@@ -26,6 +26,7 @@ from structpe.positions.batch import encode
 from structpe.structure import Structure, path
 from structpe.transforms import grid
 from tests.cli.running import complaint, output
+from tests.together import together
 
 SMALL = ("--width", "16", "--heads", "2", "--layers", "2")
 """All models are built for each list, so that small ones are wanted."""
@@ -114,8 +115,8 @@ def names(*words: str, capsys: pytest.CaptureFixture[str]) -> set[str]:
 
 
 @pytest.mark.usefixtures("listed_once")
-@pytest.mark.parametrize(
-    ("words", "keeps"),
+@together(
+    "words, keeps",
     [
         ("--structure tree", lambda row: row["structure"] == "tree"),
         ("--structure tree --structure grid", lambda row: row["structure"] in ("tree", "grid")),

@@ -18,6 +18,7 @@ from structpe.cli.train import _of_data
 from structpe.errors import ReadError
 from structpe.tasks.runs import load_config
 from tests.cli.running import complaint, output, structpe
+from tests.together import together
 
 READING = ("app", "convert", "encode", "evaluate", "figure", "generate", "show", "train")
 ENHANCED = """# text = birds sing and fly
@@ -37,7 +38,7 @@ def trees(tmp_path: Path) -> Path:
     return file
 
 
-@pytest.mark.parametrize("name", READING)
+@together("name", READING)
 def test_every_command_that_reads_has_the_three(name: str) -> None:
     words = {"convert": ["a", "b"], "evaluate": ["a", "b"], "generate": ["a", "b"], "app": ["a"], "figure": ["rank"]}
     more = ["--out", "o", "--encoding", "depth"] if name == "encode" else []

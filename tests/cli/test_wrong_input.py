@@ -8,6 +8,7 @@ import pytest
 
 from tests.cli.running import complaint
 from tests.datasets import SAMPLES
+from tests.together import together
 
 TREES = str(SAMPLES / "trees_sample" / "sample.conllu")
 EMPTY = "the path is empty; give a file or folder, '.' for the current one"
@@ -25,8 +26,8 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("list.yaml").write_text("- a\n", encoding="utf-8")
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "message"),
+@together(
+    "words, code, message",
     [
         (["convert", "", "a.amr"], 2, f"convert: argument FILE: {EMPTY}; see"),
         (["convert", "-", "a.amr"], 2, f"argument FILE: {PIPE}"),

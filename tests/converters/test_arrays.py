@@ -17,6 +17,7 @@ from PIL import Image
 from structpe import StructPEError, Structure, as_structure, convert, path
 from structpe.transforms import grid
 from tests.same import assert_same
+from tests.together import together
 
 
 @st.composite
@@ -94,8 +95,8 @@ def test_images_of_pillow() -> None:
         as_structure(Image.open(io.BytesIO(file.getvalue()[:2000])))
 
 
-@pytest.mark.parametrize(
-    ("array", "options", "message"),
+@together(
+    "array, options, message",
     [
         (np.eye(3), {}, r"an array of shape \(3, 3\) does not say what it is; give kind='adjacency' for an adjacency"),
         (np.eye(3), {"kind": "graph"}, r"an array of shape \(3, 3\) cannot be of kind 'graph'; give kind='adjacency'"),

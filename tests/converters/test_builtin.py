@@ -17,6 +17,7 @@ from structpe import StructPEError, Structure, as_structure
 from structpe.formats.amr import graph
 from structpe.formats.smiles import molecule
 from tests.modules import ROOT
+from tests.together import together
 
 
 def alike(one: Structure, other: Structure) -> bool:
@@ -54,8 +55,8 @@ def test_words_and_graph6() -> None:
     assert as_structure("Bw", kind="graph6").edges.tolist() == [[0, 1], [0, 2], [1, 2]]
 
 
-@pytest.mark.parametrize(
-    ("thing", "options", "text"),
+@together(
+    "thing, options, text",
     [
         ("CCO", {}, "a text does not say what it is; give one of kind='amr', kind='ptb', kind='smiles'"),
         ("CCO", {"kind": "smils"}, "there is no kind of text named 'smils'. Did you mean 'smiles'?"),

@@ -16,6 +16,7 @@ from torch_geometric.datasets import FakeDataset, FakeHeteroDataset, KarateClub
 from structpe import StructPEError, Structure, as_structure, as_structures, convert, path
 from tests.same import assert_same
 from tests.strategies import structures
+from tests.together import together
 
 KINDS = [np.float32, np.float64, np.int64, np.int8, np.uint8, bool]
 
@@ -135,8 +136,8 @@ def test_blocks_keep_each_type_apart() -> None:
         as_structure(data, widths="pad")
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
+@together(
+    "given, message",
     [
         ({"x": torch.ones(2, 1)}, r"the Data has no 'edge_index'; give one of shape \(2, edges\), empty for none"),
         ({"edge_index": torch.zeros(3, 2).long(), "num_nodes": 2}, r"has shape \(3, 2\); give \(2, edges\)"),

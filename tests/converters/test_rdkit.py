@@ -16,6 +16,7 @@ from structpe.formats.smiles import ATOM_CATEGORIES, SYMBOLS, molecule
 from tests.datasets import SAMPLES, corpus
 from tests.representatives import only
 from tests.same import assert_same
+from tests.together import together
 
 Chem: Any = pytest.importorskip("rdkit.Chem")
 
@@ -58,7 +59,7 @@ def test_molecules_of_data_sets_come_back(name: str) -> None:
         assert_comes_back(text)
 
 
-@pytest.mark.parametrize(
+@together(
     "text",
     [
         r"C[C@@H]1[C@H](O)\C=C/C=C/C=C\C=C/C=C\C(=O)O1",  # stereo in a large ring

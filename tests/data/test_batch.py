@@ -25,6 +25,7 @@ from structpe.encodings.graphs import Graphs
 from structpe.positions import Positions
 from structpe.positions.batch import encode
 from structpe.structure import Structure
+from tests.together import together
 
 SIZES = st.lists(st.lists(st.integers(1, 5), min_size=1, max_size=4), min_size=1, max_size=3)
 DISTANCE = UndirectedDistance()
@@ -267,9 +268,9 @@ def test_messages_are_those_of_a_loop(way: Callable[[], AbstractContextManager[N
             assert values is None or torch.equal(values, getattr(joined, name))
 
 
-@pytest.mark.parametrize("way", [at_once, slow])
-@pytest.mark.parametrize("near", [3, 1000])
-@pytest.mark.parametrize("table", ["of all", "of each"])
+@together("way", [at_once, slow])
+@together("near", [3, 1000])
+@together("table", ["of all", "of each"])
 def test_pairs_of_all_buckets_are_those_of_networkx(
     table: str, near: int, way: Callable[[], AbstractContextManager[None]]
 ) -> None:

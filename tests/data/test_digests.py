@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from structpe.data.digests import digest, refuse_changed, structures
 from structpe.errors import StoreError
 from structpe.structure import Structure
+from tests.together import together
 
 GRAPH = Structure(
     nodes=("a", "b", "c"),
@@ -43,7 +44,7 @@ CHANGES: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("part", "change"), CHANGES, ids=[f"{part}-{i}" for i, (part, _) in enumerate(CHANGES)])
+@together("part, change", CHANGES)
 def test_each_change_is_named(part: str, change: dict[str, Any]) -> None:
     before = structures("graphs", [GRAPH, GRAPH])
     after = structures("graphs", [GRAPH, replace(GRAPH, **change)])

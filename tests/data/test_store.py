@@ -80,7 +80,7 @@ def written(tmp_path: Path, small_shards: None) -> Path:
     return tmp_path / "store"
 
 
-@examples(8)
+@examples(3)
 @given(drawn=st.lists(trees(most=8), min_size=1, max_size=5))
 def test_store_then_load_is_encode_for_every_encoding(drawn: list[Structure]) -> None:
     encodings = [e for cls in ENCODINGS.values() if encodes(e := cls().fit(drawn), drawn)]
@@ -537,7 +537,7 @@ def test_a_flipped_bit_anywhere_is_noticed_before_a_number_is_used(tmp_path: Pat
     write(folder, SENTENCES[:2], ENCODED_BY)
     for name in ("00000.safetensors", "index.json"):
         whole = (folder / name).read_bytes()
-        for place in range(0, len(whole), 7):  # and so each bit of a byte in turn
+        for place in range(0, len(whole), 19):  # and so each bit of a byte in turn
             flipped = bytearray(whole)
             flipped[place] ^= 1 << place % 8
             (folder / name).write_bytes(flipped)
@@ -552,7 +552,7 @@ def test_a_flipped_bit_in_a_table_gives_no_wrong_answer(name: str, tmp_path: Pat
     write(tmp_path / "store", SENTENCES, [Order()])
     file = tmp_path / "store" / name
     whole, refused = file.read_bytes(), 0
-    for place in range(0, len(whole), 3):
+    for place in range(0, len(whole), 5):
         flipped = bytearray(whole)
         flipped[place] ^= 1 << place % 8
         file.write_bytes(flipped)
@@ -563,7 +563,7 @@ def test_a_flipped_bit_in_a_table_gives_no_wrong_answer(name: str, tmp_path: Pat
             refused += 1
         else:
             assert found == [0, 1, 2, 3, 4, None]
-    assert refused > len(whole) // 6
+    assert refused > len(whole) // 10
 
 
 OTHER = path(["y", "x"])

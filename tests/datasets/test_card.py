@@ -15,6 +15,7 @@ from structpe.datasets.trees import MAKERS
 from structpe.errors import ConfigError
 from structpe.formats import READERS
 from tests.datasets import SAMPLES
+from tests.together import together
 
 PLAIN: dict[str, Any] = {
     "name": "a",
@@ -48,8 +49,8 @@ def test_an_address_is_the_name_behind_the_base() -> None:
     assert card_of(whole, "here").files[0].url == "http://other/a"
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
+@together(
+    "change, message",
     [
         ({"licnece": "MIT"}, "here: there is no key named 'licnece'. Did you mean 'licence'?"),
         (
@@ -123,7 +124,7 @@ def test_every_card_is_found_by_its_name() -> None:
             assert card(name) == known
 
 
-@pytest.mark.parametrize("name", sorted(CARDS))
+@together("name", sorted(CARDS))
 def test_a_card_names_what_there_is(name: str) -> None:
     known: Card = CARDS[name]
     assert known.description.endswith(".")
@@ -195,7 +196,7 @@ def test_the_nearest_name_is_given() -> None:
         card("coar")
 
 
-@pytest.mark.parametrize("folder", FOLDERS, ids=[folder.name for folder in FOLDERS])
+@together("folder", FOLDERS)
 def test_the_cards_of_the_samples_are_of_the_same_kind(folder: Any) -> None:
     known = read_card(folder / "card.yaml")
     assert known.name == folder.name

@@ -125,7 +125,7 @@ def test_damage_is_named(tmp_path, changed, message):
     ("name", "nodes", "edges", "features", "parts"),
     [
         ("minesweeper", 10_000, 39_402, 7, (5000, 2500, 2500)),
-        ("tolokers", 11_758, 519_000, 10, (5879, 2939, 2940)),
+        pytest.param("tolokers", 11_758, 519_000, 10, (5879, 2939, 2940), marks=pytest.mark.slow),
         ("actor", 7600, 26_659, 932, (3648, 2432, 1520)),
     ],
 )

@@ -167,8 +167,8 @@ def test_real_molecules_have_the_features_of_ogb():
     pytest.importorskip("ogb", reason="ogb is not installed")
     smiles2graph = _imported("ogb.utils.mol").smiles2graph
     with (corpus("molecules/moleculenet") / "hiv.csv").open(newline="") as stream:
-        texts = [row["smiles"] for row in itertools.islice(csv.DictReader(stream), 0, None, 100)]
-    assert len(texts) == 412
+        texts = [row["smiles"] for row in itertools.islice(csv.DictReader(stream), 0, 20_000, 200)]
+    assert len(texts) == 100
     for text in texts:
         ours, theirs = molecule(text, features="ogb"), smiles2graph(text)
         assert np.array_equal(ours.features["x"], theirs["node_feat"])

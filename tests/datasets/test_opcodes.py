@@ -23,6 +23,8 @@ from structpe.datasets.ogb import load as load_ogb
 from structpe.datasets.pickles import Refused, Unpickler, check_pickle, pickled_lists, pickled_numbers
 from structpe.errors import ReadError
 from tests.modules import ROOT
+from tests.representatives import only
+from tests.together import together
 
 SHARED = Path(__file__).parents[3] / "shared" / "data" / "planetoid"
 NESTED = b"".join([b"K\x00\x85", *[b"2\x86"] * 40])  # a pair of a pair of a pair, each twice the same
@@ -85,7 +87,7 @@ def test_what_python_pickles_is_loaded(data: Any, protocol: int) -> None:
 def test_what_numpy_pickles_is_loaded(protocol: int) -> None:
     array = np.arange(1000)
     data = [
-        {"a": np.zeros((3, 4)), "b": array, "c": array, "d": np.float32(1), "e": list(range(2000))} for _ in range(50)
+        {"a": np.zeros((3, 4)), "b": array, "c": array, "d": np.float32(1), "e": list(range(2000))} for _ in range(10)
     ]
     pickled = pickle.dumps(data, protocol)
     for each, known in zip(load(pickled), data, strict=True):
@@ -95,16 +97,17 @@ def test_what_numpy_pickles_is_loaded(protocol: int) -> None:
 
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason="needs ../shared/data")
-def test_what_python_2_pickled_is_loaded() -> None:
-    files = [file for file in SHARED.glob("ind.*") if file.suffix != ".index"]
+@pytest.mark.parametrize("name", only(["cora", "citeseer", "pubmed"], "cora"))
+def test_what_python_2_pickled_is_loaded(name: str) -> None:
+    files = [file for file in SHARED.glob(f"ind.{name}.*") if file.suffix != ".index"]
     assert files
     for file in files:
         check_pickle(file.read_bytes())
-    lists = pickled_lists(SHARED / "ind.cora.graph")
-    assert lists == pickle.loads((SHARED / "ind.cora.graph").read_bytes(), encoding="latin1")
+    lists = pickled_lists(SHARED / f"ind.{name}.graph")
+    assert lists == pickle.loads((SHARED / f"ind.{name}.graph").read_bytes(), encoding="latin1")
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@together("name", HOSTILE)
 def test_what_is_out_of_proportion_is_refused(name: str) -> None:
     with pytest.raises((Refused, EOFError), match=r"^(it claims|the file (has|describes|nests|puts)) "):
         load(HOSTILE[name])
@@ -133,7 +136,7 @@ def test_lists_are_not_copied(tmp_path: Path) -> None:
     assert pickled_lists(file) == {0: [1]}
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@together("name", HOSTILE)
 def test_the_file_is_named(name: str, tmp_path: Path) -> None:
     file = tmp_path / "split.pkl"
     file.write_bytes(HOSTILE[name])

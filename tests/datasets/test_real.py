@@ -68,7 +68,8 @@ def test_a_large_corpus_is_what_its_card_says(name: str, tmp_path: Path) -> None
         assert sum(1 for _ in found.stream(split)) == found.card.splits[split].items
 
 
-@pytest.mark.parametrize("name", only(PARTS, "bio-amr"))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PARTS)
 def test_parts_of_a_corpus_are_what_its_card_says(name: str, tmp_path: Path) -> None:
     folder, parts, split = PARTS[name]
     found = get(name, tmp_path, corpus(folder), parts)

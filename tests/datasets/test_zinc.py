@@ -85,6 +85,7 @@ def test_arrays_that_do_not_fit_together_are_refused(folder, change, message):
     assert str(caught.value).endswith("; bring back the original")
 
 
+@pytest.mark.slow
 def test_the_published_molecules_fit_together():
     data = load("zinc-stand-in", corpus("zinc12k"), train=10)
     assert [len(part) for part in data.splits[0]] == [10, 1000, 1000]

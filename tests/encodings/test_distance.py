@@ -11,6 +11,7 @@ from structpe.errors import EncodingError
 from structpe.structure import Structure, path
 from tests.examples import examples
 from tests.strategies import digraphs, undirected
+from tests.together import together
 
 
 def as_networkx(structure: Structure, directed: bool) -> networkx.Graph:
@@ -52,9 +53,9 @@ def test_distances_are_those_of_networkx(structure: Structure) -> None:
     np.testing.assert_array_equal(UndirectedDistance().one(structure).pairs(), literal_undirected(structure))
 
 
-@pytest.mark.parametrize("size", [59, 60, 61, 90])
-@pytest.mark.parametrize("degree", [0, 1, 3])
-@pytest.mark.parametrize("directed", [True, False])
+@together("size", [59, 60, 61, 90])
+@together("degree", [0, 1, 3])
+@together("directed", [True, False])
 def test_distances_of_large_graphs_in_pieces_are_those_of_networkx(size: int, degree: int, directed: bool) -> None:
     graph = scattered(size, size * degree, seed=size + degree, directed=directed)
     np.testing.assert_array_equal(Distance().one(graph).pairs(), literal(graph))

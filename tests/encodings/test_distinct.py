@@ -13,6 +13,7 @@ from structpe.encodings import RRWP, Encoding, Euclidean, Intimacy, Personalized
 from structpe.encodings.columns import significant
 from structpe.structure import Structure, path
 from tests.modules import ROOT
+from tests.together import together
 
 
 def drawn(graph: nx.Graph, root: int | None = None) -> Structure:
@@ -52,7 +53,7 @@ ALIKE: list[tuple[Encoding, nx.Graph, int]] = [
 ]
 
 
-@pytest.mark.parametrize(("encoding", "graph", "count"), ALIKE, ids=lambda each: getattr(each, "name", str(each)))
+@together("encoding, graph, count", ALIKE)
 def test_pairs_that_a_symmetry_exchanges_have_one_value(encoding: Encoding, graph: nx.Graph, count: int) -> None:
     assert len(np.unique(encoding.one(drawn(graph)).values, axis=0)) == count
 

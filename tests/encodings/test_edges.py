@@ -26,6 +26,7 @@ from structpe.structure import Structure, path
 from tests.encodings.asking import asked
 from tests.encodings.test_laws import meaning
 from tests.representatives import only
+from tests.together import together
 
 NAMES = sorted(ENCODINGS)
 
@@ -78,7 +79,7 @@ def outcome(encode: Callable[[], Any]) -> str | None:
     return None
 
 
-@pytest.mark.parametrize("name", NAMES)
+@together("name", NAMES)
 def test_odd_graphs_are_encoded_alone_and_among_others_or_refused(name: str) -> None:
     encoding = fitted(name)
     for what, (odd, refusing) in REFUSED.items():
@@ -93,8 +94,8 @@ def test_odd_graphs_are_encoded_alone_and_among_others_or_refused(name: str) -> 
             assert np.isfinite(alone.values).all(), what
 
 
-@pytest.mark.parametrize("name", sorted(set(NAMES) - OF_TREES))
-@pytest.mark.parametrize("directed", [True, False])
+@together("name", sorted(set(NAMES) - OF_TREES))
+@together("directed", [True, False])
 def test_who_counts_self_loops_and_parallel_edges(name: str, directed: bool) -> None:
     encoding, plain = fitted(name), graph(4, KITE, directed)
     alone = meaning(encoding.one(plain), 4)
@@ -103,8 +104,8 @@ def test_who_counts_self_loops_and_parallel_edges(name: str, directed: bool) -> 
         assert same == (name not in counting), more
 
 
-@pytest.mark.parametrize("name", sorted(APART))
-@pytest.mark.parametrize("directed", [True, False])
+@together("name", sorted(APART))
+@together("directed", [True, False])
 def test_parts_are_as_they_are_alone(name: str, directed: bool) -> None:
     encoding, line = fitted(name), [[0, 1], [1, 2]]
     both = graph(7, KITE + [[a + 4, b + 4] for a, b in line], directed, told=False)
@@ -120,7 +121,7 @@ def test_parts_are_as_they_are_alone(name: str, directed: bool) -> None:
         assert (between == BETWEEN[name]).all()
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if ENCODINGS[name].arity == 1])
+@together("name", [name for name in NAMES if ENCODINGS[name].arity == 1])
 def test_small_graphs_have_as_many_numbers_as_large_ones(name: str) -> None:
     """With k, or steps, beyond the size of the graph."""
     encoding, large = fitted(name), graph(12, [[i, i + 1] for i in range(11)])
@@ -179,8 +180,8 @@ LARGE = {
     "branch-path": ENCODINGS["branch-path"](binary=True, depth=4),
 }
 ALL_PAIRS = {name for name in NAMES if ENCODINGS[name].arity == 2 and not ENCODINGS[name].sparse} - {"offset"}
-LONG = ("random-walk", "eigenpairs", "expander")
-"""They take the longest, and what they share with others is in those."""
+LONG = ("random-walk", "eigenpairs", "expander", "laplacian", "eigenvalues")
+"""They take the longest; eigenvectors and eigenvalues of so many nodes are found below."""
 MATRICES = {"electrostatic", "heat-kernel", "intimacy", "magnetic-laplacian", "tabular", "token-laplacian", "motifs"}
 
 

@@ -25,6 +25,7 @@ from tests.datasets import corpus
 from tests.encodings.asking import unpadded
 from tests.examples import examples
 from tests.strategies import relabelled, structures
+from tests.together import together
 
 MANY = examples(50)
 SELF, UNREACHABLE, TOO_LONG = (1,), (2,), (3,)
@@ -121,8 +122,8 @@ def test_numbering_nodes_otherwise_changes_nothing(structure: Structure, encodin
 @given(st.lists(structures(most=6), min_size=1, max_size=4), encodings())
 def test_many_at_once_are_as_one_by_one(batch: list[Structure], encoding: LabelPath) -> None:
     for each in (encoding.fit(batch), PathToken(max_length=encoding.max_length).fit(batch)):
-        for together, structure in zip(each.many(batch), batch, strict=True):
-            assert np.array_equal(unpadded(together.pairs()), unpadded(each.one(structure).pairs()))
+        for joined, structure in zip(each.many(batch), batch, strict=True):
+            assert np.array_equal(unpadded(joined.pairs()), unpadded(each.one(structure).pairs()))
 
 
 @MANY
@@ -265,9 +266,9 @@ def test_structures_share_their_sequences(way: Callable[[], AbstractContextManag
     )
 
 
-@pytest.mark.parametrize("way", [nullcontext, slow])
-@pytest.mark.parametrize(
-    ("graph", "pairs"),
+@together("way", [nullcontext, slow])
+@together(
+    "graph, pairs",
     [
         (Structure(("x",), []), [[[1]]]),
         (Structure(("x", "y"), [(0, 0), (1, 1)], ("a", "a")), [[[1], [2]], [[2], [1]]]),
@@ -287,7 +288,6 @@ def test_structures_share_their_sequences(way: Callable[[], AbstractContextManag
             ],
         ),
     ],
-    ids=["one node", "loops only", "parallel", "cycle", "square"],
 )
 def test_small_graphs(way: Callable[[], AbstractContextManager[None]], graph: Structure, pairs: list[Any]) -> None:
     with way():

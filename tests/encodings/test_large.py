@@ -26,6 +26,7 @@ from structpe.errors import EncodingError
 from structpe.positions.batch import encode
 from structpe.structure import Structure, path
 from structpe.terms import Toeplitz
+from tests.together import together
 
 CUBIC = ("electrostatic", "heat-kernel", "intimacy", "magnetic-laplacian", "tabular", "token-laplacian")
 N = MOST_NODES + 1
@@ -47,7 +48,7 @@ TEXT = Structure(("x",) * N, np.column_stack([np.arange(N - 1), np.arange(1, N)]
 PAIRS = sorted(name for name, kind in ENCODINGS.items() if kind.arity == 2 and not kind.sparse)
 
 
-@pytest.mark.parametrize("name", PAIRS)
+@together("name", PAIRS)
 def test_encodings_of_all_pairs_refuse_it_themselves(name: str) -> None:
     encoding = ENCODINGS[name]().fit([path("ab"), replace(path("xx"), relations=("a",))])
     for asked in (lambda: encoding.one(PATH), lambda: encoding.many([path("ab"), PATH])):
@@ -105,7 +106,7 @@ def test_coordinates_count_too() -> None:
         ENCODINGS["euclidean"]().one(cloud)
 
 
-@pytest.mark.parametrize("name", [name for name in PAIRS if name != "offset"])  # which reads units only
+@together("name", [name for name in PAIRS if name != "offset"])  # which reads units only
 def test_few_units_of_many_nodes_are_refused_too(name: str) -> None:
     """Only units were counted, and matrices of nodes are made."""
     encoding = ENCODINGS[name]().fit([path("ab"), replace(path("xx"), relations=("a",))])

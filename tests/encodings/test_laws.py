@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 import structpe.encodings
@@ -43,6 +43,7 @@ from structpe.terms import Lookup
 from tests.encodings.asking import asked, unpadded
 from tests.examples import examples
 from tests.strategies import paths, relabelled, structures, trees
+from tests.together import together
 
 NAMES = list(ENCODINGS)
 # Eigenvectors of a repeated eigenvalue, which trees often have, are the solver's choice.
@@ -55,7 +56,7 @@ def fitted(name: str, given: Sequence[Structure]) -> Encoding:
     return asked(name).fit(given)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@together("name", NAMES)
 def test_real_numbers_are_declared(name: str) -> None:
     """Position models with a table refuse them."""
     encoding = fitted(name, [path("ab")])
@@ -81,9 +82,9 @@ def meaning(encoded: Encoded, units: int) -> np.ndarray:
     return whole
 
 
-@pytest.mark.parametrize("name", NAMES)
-@examples(12)
+@examples(16)
 @given(drawn=st.lists(structures(), min_size=1, max_size=5))
+@together("name", NAMES)
 def test_many_is_one_by_one(name: str, drawn: list[Structure]) -> None:
     encoding = fitted(name, drawn)
     singly = [(s, e) for s in drawn if (e := attempt(lambda s=s: encoding.one(s))) is not None]
@@ -94,9 +95,9 @@ def test_many_is_one_by_one(name: str, drawn: list[Structure]) -> None:
         assert many.values.dtype == one.values.dtype
 
 
-@pytest.mark.parametrize("name", NAMES)
-@examples(12)
+@examples(32)
 @given(structure=structures())
+@together("name", NAMES)
 def test_it_encodes_every_unit_or_says_what_is_missing(name: str, structure: Structure) -> None:
     encoding = fitted(name, [structure])
     encoded = attempt(lambda: encoding.one(structure))
@@ -124,29 +125,35 @@ def test_it_encodes_every_unit_or_says_what_is_missing(name: str, structure: Str
     assert np.isfinite(encoded.values).all()
 
 
-@pytest.mark.parametrize("name", NAMES)
+@together("name", NAMES)
 def test_it_reaches_trees_and_paths(name: str) -> None:
     """The laws here would hold for an encoding that refuses everything."""
     assert len(fitted(name, [path("abcd")]).one(path("abcd")).values)
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in OF_SOME_BASIS])
-@examples(12)
-@given(tree=trees(), data=st.data())
-def test_relabelling_the_nodes_of_a_tree_permutes(name: str, tree: Structure, data: st.DataObject) -> None:
-    _assert_permuted(fitted(name, [tree]), tree, np.array(data.draw(st.permutations(range(tree.size)))))
+@st.composite
+def numbered(draw: st.DrawFn, of: st.SearchStrategy[Structure]) -> tuple[Structure, np.ndarray]:
+    """A structure, and new numbers of its nodes."""
+    structure = draw(of)
+    return structure, np.array(draw(st.permutations(range(structure.size))))
 
 
-@pytest.mark.parametrize("encoding", OF_ANY_GRAPH, ids=lambda e: e.name)
-@examples(12)
-@given(structure=structures(), data=st.data())
-def test_relabelling_the_nodes_of_a_graph_permutes(
-    encoding: Encoding, structure: Structure, data: st.DataObject
-) -> None:
-    _assert_permuted(encoding, structure, np.array(data.draw(st.permutations(range(structure.size)))))
+@examples(40)
+@given(drawn=numbered(trees()))
+@together("name", [name for name in NAMES if name not in OF_SOME_BASIS])
+def test_relabelling_the_nodes_of_a_tree_permutes(name: str, drawn: tuple[Structure, np.ndarray]) -> None:
+    tree, number = drawn
+    _assert_permuted(fitted(name, [tree]), tree, number)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@examples(60)
+@given(drawn=numbered(structures()))
+@together("encoding", OF_ANY_GRAPH)
+def test_relabelling_the_nodes_of_a_graph_permutes(encoding: Encoding, drawn: tuple[Structure, np.ndarray]) -> None:
+    _assert_permuted(encoding, *drawn)
+
+
+@together("name", NAMES)
 def test_options_make_it_again(name: str) -> None:
     encoding = fitted(name, [path("abc")])
     again = ENCODINGS[name](**encoding.options())
@@ -154,9 +161,9 @@ def test_options_make_it_again(name: str) -> None:
     assert hash(again) == hash(encoding)
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if fitted(name, [path("ab")]).causal])
-@examples(10)
+@examples(40)
 @given(n=st.integers(1, 12), more=st.integers(1, 4))
+@together("name", [name for name in NAMES if fitted(name, [path("ab")]).causal])
 def test_causal_ones_do_not_move_when_a_path_grows(name: str, n: int, more: int) -> None:
     short, long = path(["x"] * n), path(["x"] * (n + more))
     encoding = fitted(name, [long])
@@ -166,30 +173,24 @@ def test_causal_ones_do_not_move_when_a_path_grows(name: str, n: int, more: int)
     np.testing.assert_array_equal(first, meaning(encoding.one(short), n))
 
 
-@pytest.mark.parametrize(
-    "encoding",
-    [Depth(), RandomWalk(), Laplacian(), Eigenvalues(), Eigenpairs(), HeatKernel(), Tabular()],
-    ids=lambda e: e.name,
-)
-@examples(12)
+@examples(60)
 @given(structure=structures())
+@together("encoding", [Depth(), RandomWalk(), Laplacian(), Eigenvalues(), Eigenpairs(), HeatKernel(), Tabular()])
 def test_units_have_what_their_node_has(encoding: Encoding, structure: Structure) -> None:
     units = attempt(lambda: encoding.one(structure))
-    assume(units is not None)
-    assert units is not None
+    if units is None:
+        return
     nodes = encoding.one(_without_units(structure))
     np.testing.assert_array_equal(units.values, nodes.values[structure.unit_owner])
 
 
-@pytest.mark.parametrize(
-    "encoding", [Distance(), UndirectedDistance(), Adjacency(), SPRRelative()], ids=lambda e: e.name
-)
-@examples(12)
+@examples(40)
 @given(structure=structures())
+@together("encoding", [Distance(), UndirectedDistance(), Adjacency(), SPRRelative()])
 def test_pairs_of_units_have_what_their_nodes_have(encoding: Encoding, structure: Structure) -> None:
     encoded = attempt(lambda: encoding.one(structure))
-    assume(encoded is not None)
-    assert encoded is not None
+    if encoded is None:
+        return
     nodes, units = encoding.one(_without_units(structure)).pairs(), encoded.pairs()
     for i, mine in enumerate(structure.unit_owner):
         for j, other in enumerate(structure.unit_owner):
@@ -240,14 +241,15 @@ def _without_units(structure: Structure) -> Structure:
     )
 
 
-@pytest.mark.parametrize("name", NAMES)
-@examples(8)
+@examples(16)
 @given(drawn=st.lists(structures(), min_size=1, max_size=5))
+@together("name", NAMES)
 def test_a_batch_is_what_it_was_made_from(name: str, drawn: list[Structure]) -> None:
     """The padded values are those of each structure, from a column as from what was encoded one by one."""
     encoding = fitted(name, drawn)
     kept = [s for s in drawn if attempt(lambda s=s: encoding.one(s)) is not None]
-    assume(kept)
+    if not kept:
+        return
     column = encoding.many(kept)
     with slow():
         plain = join({encoding: column})
@@ -272,7 +274,7 @@ def in_batch(values: Any, number: int, units: int) -> np.ndarray:
     return whole
 
 
-@pytest.mark.parametrize("name", NAMES)
+@together("name", NAMES)
 def test_parts_of_a_column_are_columns(name: str) -> None:
     given = [path("abc"), path("ab"), path("abcd"), path("a"), path("abcde")]
     encoding = fitted(name, given)

@@ -16,6 +16,7 @@ from structpe.errors import EncodingError
 from structpe.structure import Structure, path
 from tests.examples import examples
 from tests.strategies import structures
+from tests.together import together
 
 LISTED: dict[Any, list[tuple[int, int]]] = {
     "cycle-2": [(0, 1)],
@@ -88,8 +89,8 @@ def test_motifs_in_other_words() -> None:
     np.testing.assert_array_equal(listed.one(path("abc")).values, Motifs(("clique-3",)).one(path("abc")).values)
 
 
-@pytest.mark.parametrize(
-    ("motifs", "message"),
+@together(
+    "motifs, message",
     [
         ((), "needs one motif or more, such as 'cycle-6'; none is given"),
         (("wheel-5",), "has no motif 'wheel-5'; give cycle-K, path-K, star-K or clique-K with K from 2 to 12"),

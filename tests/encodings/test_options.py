@@ -13,12 +13,13 @@ from structpe.encodings import ENCODINGS, Binned, Euclidean, GridOffset, Points
 from structpe.errors import EncodingError
 from structpe.structure import Structure, path
 from structpe.transforms import grid
+from tests.together import together
 
 HUGE = 10**7
 
 
-@pytest.mark.parametrize(
-    ("name", "option"),
+@together(
+    "name, option",
     [
         ("branch-path", "depth"),
         ("child-path", "width"),
@@ -43,8 +44,8 @@ def test_sizes_that_would_fill_the_memory(name: str, option: str) -> None:
         ENCODINGS[name](**{option: HUGE})
 
 
-@pytest.mark.parametrize(
-    ("name", "options", "message"),
+@together(
+    "name, options, message",
     [
         ("coordinates", {"axes": HUGE}, f"the number of axes is {HUGE}; give 64 at most"),
         ("expander", {"seed": -1}, "the seed is -1; give 0 or more"),

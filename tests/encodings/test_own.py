@@ -17,6 +17,7 @@ from structpe.errors import EncodingError, PositionError
 from structpe.positions import Dims, build
 from structpe.structure import Structure
 from tests.datasets import SAMPLES
+from tests.together import together
 
 GRAPH = structpe.path(["a", "b", "c"])
 
@@ -104,7 +105,7 @@ SLIPS: dict[str, tuple[Any, Callable[[int], Any], str]] = {
 }
 
 
-@pytest.mark.parametrize(("arity", "made", "message"), SLIPS.values(), ids=SLIPS)
+@together("arity, made, message", SLIPS.values())
 def test_what_one_gives(arity: Any, made: Callable[[int], Any], message: str) -> None:
     with pytest.raises(EncodingError, match=message):
         structpe.encode([GRAPH], [own(arity, made)])

@@ -22,6 +22,7 @@ from structpe.encodings.compiled import slow
 from structpe.encodings.label_path import LabelPath, PathToken
 from structpe.structure import Structure, path
 from tests.encodings.asking import asked
+from tests.together import together
 
 LONE = Structure(("x",), np.zeros((0, 2), dtype=int), root=0)
 APART = Structure(("a", "b", "c", "d", "e"), [[0, 1], [2, 3]], ("x", "y"))  # two parts and an isolated node
@@ -68,7 +69,7 @@ def test_no_trivial_vector_of_any_part_is_left() -> None:
     np.testing.assert_allclose(whole, [0, 1], atol=1e-6)
 
 
-@pytest.mark.parametrize("name", sorted(ENCODINGS))
+@together("name", sorted(ENCODINGS))
 def test_one_node_without_an_edge_is_encoded(name: str) -> None:
     alone = path(["x"])
     encoded = asked(name).fit([path("ab")]).one(alone)
@@ -126,7 +127,7 @@ def test_the_ends_of_a_path_are_as_far_apart_as_it_is_long(size: int) -> None:
     assert UndirectedDistance().one(path(["x"] * size)).pairs().max() == size - 1
 
 
-@pytest.mark.parametrize("size", [126, 127, 128, 129, 254, 255, 256, 257])
+@together("size", [126, 127, 128, 129, 254, 255, 256, 257])
 def test_eight_bits_hold_the_paths_of_every_graph_that_gets_them(size: int) -> None:
     """Some number of eight bits means that there is no path; no path may be so long that it is taken for that."""
     backwards = Structure(("x",) * size, np.column_stack([np.arange(1, size), np.arange(size - 1)]))  # no sequence
@@ -142,11 +143,11 @@ def test_eight_bits_hold_the_paths_of_every_graph_that_gets_them(size: int) -> N
 def test_small_graphs_beside_larger_ones_gain_no_node() -> None:
     """Sizes 5 to 8 share one array; what fills it up must be no way from one node to another."""
     graphs = [Structure(("x",) * n, [[0, n - 1]]) for n in (5, 6, 7, 8)]
-    for graph, together in zip(graphs, Distance().many(graphs), strict=True):
+    for graph, joined in zip(graphs, Distance().many(graphs), strict=True):
         n = graph.size
         expected = np.where(np.eye(n, dtype=bool), 0, UNREACHABLE)
         expected[0, -1], expected[-1, 0] = 1, -1
-        np.testing.assert_array_equal(together.pairs(), expected)
+        np.testing.assert_array_equal(joined.pairs(), expected)
 
 
 def test_graphs_of_other_sizes_add_no_eigenvalue() -> None:

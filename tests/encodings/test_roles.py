@@ -19,6 +19,7 @@ from structpe.structure import Structure, path
 from tests.examples import examples
 from tests.golden import golden
 from tests.strategies import structures, undirected
+from tests.together import together
 
 SIZES = {"g7": 7, "disc6": 6, "cycle4": 4}
 
@@ -124,7 +125,7 @@ def test_colours_not_seen_have_number_zero_and_rare_ones_may_be_left_out() -> No
 # --- nearness to the root ---
 
 
-@pytest.mark.parametrize("seed", range(8))
+@together("seed", range(8))
 def test_intimacy_by_the_authors_formula(seed: int) -> None:
     """S = c (I - (1 - c) D^-1/2 A D^-1/2)^-1, the root left out, sorted."""
     graph = drawn(seed)

@@ -9,6 +9,7 @@ import pytest
 from structpe.encodings import Eigenpairs, Laplacian, RandomWalk, spectra, walks
 from structpe.encodings.graphs import Graphs
 from structpe.structure import Structure
+from tests.together import together
 
 
 def drawn(seed: int) -> Structure:
@@ -39,8 +40,8 @@ def laplacian(structure: Structure) -> np.ndarray:
     return np.eye(structure.size) - linked / root[:, None] / root
 
 
-@pytest.mark.parametrize("connected", [True, False])
-@pytest.mark.parametrize("seed", range(12))
+@together("connected", [True, False])
+@together("seed", range(12))
 def test_each_part_has_the_eigenpairs_of_its_whole_matrix(seed: int, connected: bool) -> None:
     structure = drawn(seed)
     whole, graphs, seen = laplacian(structure), Graphs.of([structure]), []

@@ -29,6 +29,7 @@ from structpe.structure import Structure, path
 from tests.examples import examples
 from tests.golden import golden
 from tests.strategies import relabelled, structures
+from tests.together import together
 
 CYCLE = Structure(("x",) * 4, [[0, 1], [1, 2], [2, 3], [3, 0]], directed=False)
 
@@ -296,8 +297,8 @@ def linked_by(edges: list[list[int]], ways: str) -> Structure:
     return Structure(("x",) * (np.max(edges) + 1), both, directed=ways != "undirected")
 
 
-@pytest.mark.parametrize("ways", ["undirected", "one", "both", "some"])
-@pytest.mark.parametrize("name", ASYMMETRIC)
+@together("ways", ["undirected", "one", "both", "some"])
+@together("name", ASYMMETRIC)
 def test_numbering_the_nodes_otherwise_permutes_what_simple_eigenvalues_give(name: str, ways: str) -> None:
     """Signs and phases depend on the graph, not on the solver and on numbers of nodes."""
     graph = linked_by(ASYMMETRIC[name], ways)
@@ -340,7 +341,7 @@ def tab_pet(weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
     return values, vectors, max(2, min(k, 10))
 
 
-@pytest.mark.parametrize("seed", range(8))
+@together("seed", range(8))
 def test_columns_of_tables_are_scored_as_coded(seed: int) -> None:
     weights, graph = table(seed, n=9 + seed)
     values, vectors, k = tab_pet(weights)

@@ -31,6 +31,7 @@ from structpe.errors import EncodingError
 from structpe.structure import Structure, path
 from tests.examples import examples
 from tests.strategies import structures, trees
+from tests.together import together
 
 # r(a(c, d(g, h), e), b)
 TREE = Structure(
@@ -171,8 +172,8 @@ def by_area(values: list[float], bins: int, growth: float | None) -> list[float]
     return [*edges, values[-1]]
 
 
-@pytest.mark.parametrize("growth", [None, 1.3, 2.0])
-@pytest.mark.parametrize(("bins", "fixed"), [(12, 5), (10, 4), (14, 9), (12, 11), (8, 0)])
+@together("growth", [None, 1.3, 2.0])
+@together("bins, fixed", [(12, 5), (10, 4), (14, 9), (12, 11), (8, 0)])
 def test_bins_of_signed_offsets(bins: int, fixed: int, growth: float | None) -> None:
     after = np.arange(40)[None] - np.arange(40)[:, None]
     low, high = -(fixed // 2), math.ceil(fixed / 2)

@@ -34,6 +34,7 @@ from structpe.positions.batch import join
 from structpe.structure import Structure
 from tests.examples import examples
 from tests.strategies import structures, trees
+from tests.together import together
 
 SHAPES = ("drawn", "path", "star", "bush")
 OF_TREES: list[Encoding] = [
@@ -172,8 +173,8 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("structure", "message"), WRONG, ids=["cycle", "parents", "root"])
-@pytest.mark.parametrize("encoding", [SPRRelative(), LowestCommonAncestor(), SiblingDistance(), ChildPath()], ids=repr)
+@together("structure, message", WRONG)
+@together("encoding", [SPRRelative(), LowestCommonAncestor(), SiblingDistance(), ChildPath()])
 def test_the_first_that_is_no_tree_is_named(encoding: Encoding, structure: Structure, message: str) -> None:
     listed = [tree_of(3, "drawn"), structure, CYCLE]
     with pytest.raises(EncodingError, match=message):

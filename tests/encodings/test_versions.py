@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 
 from structpe.encodings import ENCODINGS, Encoded
 from structpe.errors import EncodingError
 from structpe.structure import Structure
 from tests.encodings.asking import asked
+from tests.together import together
 
 FILE = Path(__file__).with_name("versions.json")
 KNOWN: dict[str, Any] = json.loads(FILE.read_text(encoding="utf-8"))
@@ -51,7 +51,7 @@ def meaning_of(encoded: Encoded) -> Any:
     return encoded.pairs() if encoded.listed is None else encoded.values[encoded.index]
 
 
-@pytest.mark.parametrize("name", KNOWN)
+@together("name", KNOWN)
 def test_numbers_change_with_the_version_only(name: str) -> None:
     known = KNOWN[name]
     assert ENCODINGS[name].version == known["version"], (

@@ -18,6 +18,7 @@ from structpe.tasks.prediction.study import load_study
 from tests.experiments.script import script
 from tests.modules import ROOT
 from tests.tasks.prediction.tiny import MODEL, RWSE, study
+from tests.together import together
 
 STUDIES = ROOT / "experiments" / "benchmarks"
 TABLES = sorted((STUDIES / "results").glob("*/table.csv"))
@@ -32,7 +33,7 @@ def tables() -> Iterator[ModuleType]:
         sys.path.remove(str(STUDIES))
 
 
-@pytest.mark.parametrize("file", TABLES, ids=lambda file: file.parent.name)
+@together("file", TABLES)
 def test_published_tables_are_those_of_their_rows(file: Path, tables: ModuleType) -> None:
     found = markdown(tables.published(file), load_study(STUDIES / f"{file.parent.name}.yaml").published)
     told = (file.parent / "table.md").read_text(encoding="utf-8")

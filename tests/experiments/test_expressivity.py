@@ -12,6 +12,7 @@ import pytest
 from structpe.structure import Structure
 from tests.experiments.script import script
 from tests.modules import ROOT
+from tests.together import together
 
 run = script("expressivity/run.py")
 views = {view.name: view for view in run.VIEWS}
@@ -50,20 +51,20 @@ def given(*pair: networkx.Graph) -> object:
     return run.GraphSet("test", [structure(graph) for graph in pair], [(0, 1)])
 
 
-@pytest.mark.parametrize("name", SOUND)
+@together("name", SOUND)
 def test_strongly_regular_graphs_look_alike(name: str) -> None:
     """No walk, distance or eigenvalue tells them apart, and no rounding does; only one of them has cliques of four."""
     found = run.count(views[name], given(rook(), shrikhande()))
     assert found == run.Count(apart=int("clique-4" in name), pairs=1, copies=0, graphs=2)
 
 
-@pytest.mark.parametrize("name", SOUND)
+@together("name", SOUND)
 def test_refinement_does_not_see_rings_and_walks_do(name: str) -> None:
     found = run.count(views[name], given(*two_rings()))
     assert found == run.Count(int(name not in ("degree", "weisfeiler-lehman")), 1, 0, 2)
 
 
-@pytest.mark.parametrize("name", SOUND)
+@together("name", SOUND)
 def test_a_triangle_and_a_path_differ_for_all(name: str) -> None:
     assert run.count(views[name], given(networkx.complete_graph(3), networkx.path_graph(3))).apart == 1
 

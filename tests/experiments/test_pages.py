@@ -14,18 +14,19 @@ import pytest
 from structpe.positions import MODELS
 from tests.experiments.script import script
 from tests.modules import ROOT
+from tests.together import together
 
 PAGES = script("pages.py")
 PARTS = {part.name: part for part in PAGES.PARTS}
 
 
-@pytest.mark.parametrize("name", PARTS)
+@together("name", PARTS)
 def test_every_figure_is_that_of_its_results(name: str) -> None:
     lines = PAGES.differing(PARTS[name])
     assert not lines, "run 'python experiments/pages.py':\n" + "\n".join(lines[:10])
 
 
-@pytest.mark.parametrize("name", PARTS)
+@together("name", PARTS)
 def test_there_are_figures(name: str) -> None:
     rows = [line for line in PARTS[name].make().splitlines() if line.startswith("|")]
     assert len(rows) > 4
@@ -39,7 +40,7 @@ def test_no_figure_of_speed_is_written_by_hand() -> None:
     assert [line for line in made.sub("", text).splitlines() if line.startswith("|")] == []
 
 
-@pytest.mark.parametrize("name", PAGES.SPEED)
+@together("name", PAGES.SPEED)
 def test_a_result_of_speed_says_how_it_was_made(name: str) -> None:
     head = PARTS[f"speed: {name}"].make().partition("\n")[0]
     assert re.match(r"`python experiments/speed/\w+(\.py)?( [^`/]+)?`, \d{4}-\d\d-\d\d", head), head

@@ -23,6 +23,7 @@ from structpe.datasets.molecules import _molecule
 from structpe.datasets.ogb import _structure
 from structpe.errors import MissingExtra
 from structpe.formats import import_dgl, read
+from tests.together import together
 
 LABELS = ("a", "b", "c", "d")
 EDGES = [(1, 2, "7"), (0, 1, "5"), (3, 1, "8"), (2, 0, "6"), (3, 0, "5"), (2, 3, "9")]
@@ -198,7 +199,7 @@ def edges_of(made: Structure, named: bool) -> Counter[tuple[Any, ...]]:
 ALPHABETS = {"rdkit": "CNOS", "tu": "0123", "zinc": "0123"}
 
 
-@pytest.mark.parametrize("name", MAKERS)
+@together("name", MAKERS)
 def test_the_order_of_edges_changes_nothing(name: str, tmp_path: Path) -> None:
     make, rows = MAKERS[name]
     expected = EDGES if rows is BOTH else rows

@@ -17,6 +17,7 @@ from structpe.structure import Structure, path
 from structpe.terms import Lookup, Terms
 from tests.datasets import corpus
 from tests.representatives import fewer
+from tests.together import together
 
 DIMS = Dims(8, 2, 1)
 
@@ -103,7 +104,7 @@ def test_some_models_take_offsets() -> None:
     assert {"alibi", "graformer", "shaw", "t5", "transformer-xl", "deberta-v2"} <= set(PAIRS)
 
 
-@pytest.mark.parametrize("name", PAIRS)
+@together("name", PAIRS)
 def test_relative_models_on_distance_are_those_on_offset(name: str) -> None:
     assert_twins(name, Distance(), Offset(), list(map(line, LENGTHS)))
 

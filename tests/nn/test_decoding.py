@@ -21,6 +21,7 @@ from structpe.structure import path
 from tests.examples import examples
 from tests.positions.cases import CAUSAL, DIMS, made, of_two_layers
 from tests.representatives import fewer
+from tests.together import together
 
 pytestmark = pytest.mark.usefixtures("coarse_paths")
 
@@ -66,10 +67,8 @@ def test_units_one_by_one_are_the_whole_text(name: str) -> None:
     torch.testing.assert_close(short, whole[:, :6], rtol=0, atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    "options", [{}, {"activation": "gelu"}, {"norm_first": False}, {"attention": LINEAR}, {"attention": DENSE}], ids=str
-)
-@pytest.mark.parametrize("parts", [[4, 1, 1, 3, 1], [1, 1, 7, 1], [9, 1]], ids=str)
+@together("options", [{}, {"activation": "gelu"}, {"norm_first": False}, {"attention": LINEAR}, {"attention": DENSE}])
+@together("parts", [[4, 1, 1, 3, 1], [1, 1, 7, 1], [9, 1]])
 def test_parts_of_any_length_are_the_whole_text(options: dict[str, object], parts: list[int]) -> None:
     name = "sinusoidal" if options.get("attention") is LINEAR else "t5"
     net, units = language_model(made(name), **options), text(3, 10)

@@ -24,6 +24,7 @@ from structpe.positions import Site, build
 from structpe.structure import Structure
 from tests.representatives import only
 from tests.strategies import relabelled
+from tests.together import together
 
 WIDTH, HEADS = 16, 4
 CONFIG = GraphModelConfig(WIDTH, 2, HEADS, feedforward=2 * WIDTH)
@@ -142,7 +143,7 @@ def test_the_hybrid_layer_is_gpsconv_of_pytorch_geometric(training: bool) -> Non
 # --- the activation after a convolution ---
 
 
-@pytest.mark.parametrize(
+@together(
     ("convolution", "activation", "expected"),
     [
         *((name, "auto", torch.relu) for name in ("gcn", "sage", "gatedgcn", "gat", "gatv2")),
@@ -154,7 +155,7 @@ def test_the_hybrid_layer_is_gpsconv_of_pytorch_geometric(training: bool) -> Non
         ("gine", "auto gelu", torch.Tensor.clone),
     ],
 )
-@pytest.mark.parametrize("first", [True, False])
+@together("first", [True, False])
 def test_the_hybrid_layer_has_an_activation_unless_its_convolution_has_one(
     convolution: str, activation: str, expected: Any, first: bool
 ) -> None:

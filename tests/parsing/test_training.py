@@ -10,17 +10,21 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
+import networkx as nx
 import numpy as np
 import pytest
 import spacy
 
+import structpe
 from structpe.errors import StoreError, StructPEError
 from structpe.formats import Item, read
 from structpe.parsing import Plan, Progress, evaluate, load_parser, parse, train
 from structpe.parsing.formats import as_conllu
+from structpe.parsing.gold import gold_items
 from structpe.parsing.models import ParsingError
-from structpe.parsing.training import _config, _prepare, _write, as_doc, documents, gold_items
+from structpe.parsing.training import _config, _prepare, _write, as_doc, documents
 from structpe.system import files
 from tests.datasets import corpus
 from tests.foreign import FOREIGN, FOREIGN_IDS, contents
@@ -251,7 +255,7 @@ def test_the_same_seed_gives_the_same_parser(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("plan", "message"),
     [
-        ({"files": ()}, r"^no file to train on is given; give at least one in CoNLL-U$"),
+        ({"files": ()}, r"^nothing to train on is given; give a file in CoNLL-U at least, or sentences$"),
         ({"files": ("x",), "steps": 0}, r"^steps are 0; give 1 or more$"),
         ({"files": ("x",), "seed": -1}, r"^the seed is -1; give 0\.\.4294967295$"),
         ({"files": ("nowhere.conllu",)}, r"^nowhere.conllu: there is no such file or folder; check the path$"),
@@ -267,6 +271,53 @@ def test_bad_plans_are_refused(tmp_path: Path, plan: dict[str, object], message:
     assert not list(tmp_path.iterdir())
 
 
+def test_sentences_from_python_are_those_of_their_file() -> None:
+    """Mappings, graphs of networkx, documents of spaCy and items; the docs of spaCy are equal, to the byte."""
+    items = read(SAMPLE).items[:12]
+    nlp = spacy.blank("en")
+    docs = [as_doc(item, nlp.vocab) for item in gold_items(items)]
+    mappings = []
+    for item in items:
+        heads = (item.structure.parents() + 1).tolist()
+        labels = ["root"] * item.structure.size
+        for edge, child in enumerate(item.structure.edges[:, 1].tolist()):
+            labels[child] = item.structure.relations[edge]
+        tokens, tags = list(item.structure.nodes), {"upos": list(item.metadata["upos"]), "xpos": None}
+        mappings.append({"tokens": tokens, "heads": heads, "labels": labels, "text": item.metadata["text"], **tags})
+    graphs = [structpe.convert(item.structure, "networkx") for item in items]
+    of_graphs = [
+        {"structure": g, **{k: i.metadata[k] for k in ("upos", "text")}} for g, i in zip(graphs, items, strict=True)
+    ]
+    joined = spacy.tokens.Doc.from_docs([spacy.tokens.Doc(nlp.vocab).from_bytes(doc.to_bytes()) for doc in docs])
+    for given in (mappings, iter(of_graphs), joined, [joined], [str(SAMPLE)]):
+        found = [as_doc(item, nlp.vocab) for item in gold_items(given)][: len(docs)]
+        for one, other in zip(docs, found, strict=True):
+            assert one.text.rstrip() == other.text.rstrip()
+            assert one.to_json()["tokens"] == other.to_json()["tokens"]
+
+
+TWO: dict[str, Any] = {"tokens": ["Go", "now"], "heads": [0, 1]}
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ([TWO, {**TWO, "heads": [2, 1]}], r"^item 2: a tree has no cycle"),
+        ({**TWO, "heads": "01"}, r"^item 1: heads is '01'; give a list with one for each word$"),
+        ({**TWO, "upos": ["VB", ""]}, r"^item '1': the tag 'VB' in UPOS is none of Universal Dependencies, which has"),
+        ({**TWO, "upos": ["VERB"]}, r"^item '1': upos is \['VERB'\]; give a list with one for each of 2 words$"),
+        ({**TWO, "upos": [8, 2]}, r"^item '1': upos has 8; give the names of tags, and None or '_' for no tag$"),
+        ({**TWO, "id": "a", "text": "Went now"}, r"^item 'a': these words are not in the text, .*: 'Go'; leave the te"),
+        ([nx.path_graph(2)], "^item '1': the edges are undirected; those of a Doc lead"),
+        ([], "^there is no item; give one or more"),
+        ([TWO, "x.conllu"], "^item 2: a text does not say what it is"),
+    ],
+)
+def test_sentences_from_python_that_are_wrong_are_named(given: Any, message: str) -> None:
+    with pytest.raises(StructPEError, match=message):
+        [as_doc(item, spacy.vocab.Vocab()) for item in gold_items(given if given else iter(()))]
+
+
 def test_bad_sentences_are_named(tmp_path: Path) -> None:
     file = tmp_path / "bad.conllu"
     file.write_text("1\ta\t_\tX\t_\t_\t2\tdep\t_\t_\n2\tb\t_\tX\t_\t_\t1\tdep\t_\t_\n")
@@ -275,7 +326,7 @@ def test_bad_sentences_are_named(tmp_path: Path) -> None:
     assert [each.name for each in tmp_path.iterdir()] == ["bad.conllu"]
 
 
-@pytest.mark.parametrize("tags", [["X", "X"], ["X", "NOUN"]])
+@pytest.mark.parametrize("tags", only([["X", "X"], ["X", "NOUN"]], ["X", "NOUN"]))
 def test_sentences_that_teach_nothing_are_refused(
     tmp_path: Path, tags: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -29,6 +29,7 @@ from tests.pictures.cases import FORMS as DRAWN
 from tests.pictures.cases import PARSE
 from tests.pictures.runs import predicted, written
 from tests.tasks.graph_to_text.tiny import AMR
+from tests.together import together
 
 BROWSER = Path("/usr/bin/chromium")
 DIMS = Dims(48, 2, 2)
@@ -53,8 +54,8 @@ def test_each_form_of_text_is_read(form: str) -> None:
     assert 3 < item.structure.size < 20
 
 
-@pytest.mark.parametrize(
-    ("form", "text", "heads", "message"),
+@together(
+    "form, text, heads, message",
     [
         ("words", "  ", "", "the text is empty; give words in their order"),
         ("words", "a " * LETTERS, "", f"the text has {2 * LETTERS:,} letters, and the app takes {LETTERS:,}; paste"),
@@ -81,8 +82,8 @@ def test_a_missing_parser_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
         item_of_text("sentence", "she sings")
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
+@together(
+    "change, message",
     [
         ({"a": "sinusoidl"}, "Did you mean 'sinusoidal'"),
         ({"first": "dept"}, "Did you mean 'depth'"),

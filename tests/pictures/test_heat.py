@@ -16,6 +16,7 @@ from structpe.pictures.view import view
 from structpe.structure import Structure, path
 from tests.pictures.cases import FORMS, MEANING, PARSE, SEQUENCE
 from tests.positions.cases import TREES
+from tests.together import together
 
 
 def test_pairs_are_a_matrix_and_what_is_no_number_is_named() -> None:
@@ -67,7 +68,7 @@ def test_a_slice_of_vectors_is_chosen_and_said() -> None:
         heat_of(SEQUENCE, Offset(), 1)
 
 
-@pytest.mark.parametrize("name", ENCODINGS)
+@together("name", ENCODINGS)
 def test_every_encoding_can_be_looked_at(name: str) -> None:
     seen = 0
     for structure in (*FORMS.values(), *TREES):

@@ -19,6 +19,7 @@ from tests.pictures.measuring import faults
 from tests.pictures.runs import written
 from tests.pictures.test_page import plots, said
 from tests.tasks.graph_to_text.tiny import AMR
+from tests.together import together
 
 
 def units(nodes: list[str], texts: list[list[str]]) -> Structure:
@@ -26,8 +27,8 @@ def units(nodes: list[str], texts: list[list[str]]) -> Structure:
     return path(nodes).with_units([text for own in texts for text in own], owner)
 
 
-@pytest.mark.parametrize(
-    ("nodes", "texts", "labels"),
+@together(
+    "nodes, texts, labels",
     [
         (["lighthouse", "old"], [["Ġlight", "house"], ["Ġ", "old"]], ["light", "house", "␣", "old"]),
         (["want-01"], [["Ġwant"]], ["want"]),

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from structpe.errors import ConfigError, PositionError, ReadError
 from structpe.plain.options import Builder
+from tests.together import together
 
 if TYPE_CHECKING:
     from nowhere import Nothing
@@ -82,8 +83,8 @@ def test_mappings_become_dataclasses_and_lists_tuples() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
+@together(
+    "changes, message",
     [
         ({"part": {"size": "3"}}, "part.size takes a whole number; given is '3'"),
         ({"part": {"size": True}}, "part.size takes a whole number; given is True"),
@@ -179,8 +180,8 @@ def test_options_become_arguments() -> None:
     assert PLACES.arguments(go, {"place": None}, "it") == {"place": None}
 
 
-@pytest.mark.parametrize(
-    ("call", "options", "message"),
+@together(
+    "call, options, message",
     [
         (take, {}, "reader 'x' needs the option 'size'; it takes a whole number"),
         (

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 from structpe.errors import ConfigError
 from structpe.plain import from_yaml, to_yaml
+from tests.examples import examples
 from tests.representatives import only
+from tests.together import together
 
 ROOT = Path(__file__).parents[2]
 FILES = sorted(
@@ -40,6 +42,7 @@ def test_our_files_say_what_another_loader_reads(file: Path) -> None:
     assert from_yaml(text) == yaml.safe_load(text)
 
 
+@examples(30)
 @given(PLAIN)
 def test_what_is_dumped_is_read_again(data: object) -> None:
     assert from_yaml(to_yaml(data)) == data
@@ -68,7 +71,7 @@ WORDS = (
 )
 
 
-@pytest.mark.parametrize("text", WORDS)
+@together("text", WORDS)
 def test_words_with_a_meaning(text: str) -> None:
     assert from_yaml(text) == yaml.safe_load(text)
 
@@ -87,8 +90,8 @@ def test_dates_stay_texts() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
+@together(
+    "text, message",
     [
         ("a: !!int x", "line 1, column 4: 'x' is not of the type int; correct it"),
         ("a: !!float x", "line 1, column 4: 'x' is not of the type float; correct it"),
@@ -120,7 +123,6 @@ def test_dates_stay_texts() -> None:
         ("- a\n" * 200_000, "line 100000, column 3: more than 100000 values, with those of aliases; use fewer"),
         ("#" * (1 << 21), "the text has 2097152 characters, 1048576 are allowed; is it the right one?"),
     ],
-    ids=lambda text: text[:20],
 )
 def test_bad_texts_are_explained(text: str, message: str) -> None:
     with pytest.raises(ConfigError) as caught:
@@ -128,9 +130,7 @@ def test_bad_texts_are_explained(text: str, message: str) -> None:
     assert str(caught.value).startswith(message)
 
 
-@pytest.mark.parametrize(
-    "text", ["a: [", "a: b: c", "a: 'b", "`a", "%YAML 3.0\n---\na", "a: b\n\tc: d", '"\\ud800"', "}"]
-)
+@together("text", ["a: [", "a: b: c", "a: 'b", "`a", "%YAML 3.0\n---\na", "a: b\n\tc: d", '"\\ud800"', "}"])
 def test_what_is_no_yaml_says_where(text: str) -> None:
     with pytest.raises(ConfigError, match=r"the value is not YAML: .+ \(line \d+, column \d+\)$"):
         from_yaml(text, "the value")

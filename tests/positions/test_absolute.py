@@ -16,6 +16,7 @@ from structpe.positions.sinusoidal import Sinusoidal
 from structpe.positions.trees import SPR, SPRAbsolute
 from structpe.structure import Structure, path
 from tests.golden import golden
+from tests.together import together
 
 TREE = Structure(tuple("abcd"), [[1, 0], [1, 2], [2, 3]], order=[0, 1, 2, 3], root=1)
 
@@ -30,8 +31,8 @@ def test_the_survey_s_sinusoids() -> None:
     torch.testing.assert_close(added(Sinusoidal(Dims(8, 2, 1)), path(["w"] * 12)), given, rtol=0, atol=1e-6)
 
 
-@pytest.mark.parametrize("place", [0, 1, 5])
-@pytest.mark.parametrize("channel", range(5))
+@together("place", [0, 1, 5])
+@together("channel", range(5))
 def test_equation_21(place: int, channel: int) -> None:
     even = channel - channel % 2
     angle = place * 10000 ** (-even / 5)

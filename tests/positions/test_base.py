@@ -7,7 +7,7 @@ import torch
 
 from structpe.encodings import Depth, Offset, Order
 from structpe.errors import PositionError
-from structpe.positions import MODELS, Dims, PositionModel, Positions, Site
+from structpe.positions import MODELS, Dims, PositionModel, Positions
 from structpe.positions.batch import encode
 from structpe.structure import path
 
@@ -53,10 +53,3 @@ def test_two_models_of_one_name() -> None:
     assert "t5" in MODELS
     with pytest.raises(PositionError, match=r"two position models are named 't5': .*; rename one"):
         type("Other", (PositionModel,), {}, name="t5")
-
-
-def test_a_layer_beyond_those_it_was_built_for_is_refused() -> None:
-    model = MODELS["t5"](Dims(8, 2, 2))
-    positions = encode([path(["a", "b"])], model.encodings)
-    with pytest.raises(PositionError, match=r"this model was built for 2 layers, 0\.\.1; there is no layer 2"):
-        model.terms(model.prepare(positions), Site(2))

@@ -24,6 +24,7 @@ from structpe.positions.buckets import T5
 from structpe.positions.build import fitted
 from structpe.structure import path
 from tests.representatives import few
+from tests.together import together
 
 DIMS = Dims(8, 2, 3)
 
@@ -83,7 +84,7 @@ def test_an_encoding_that_may_be_absent() -> None:
     assert describe(build({"name": "tpe-onehot"}, DIMS)) == {"name": "tpe-onehot", "encoding": None}
 
 
-@pytest.mark.parametrize("name", few(sorted(MODELS)))
+@together("name", few(sorted(MODELS)))
 def test_copies_and_pickles_keep_what_they_were_built_with(name: str) -> None:
     model = MODELS[name](DIMS)
     for other in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
@@ -133,7 +134,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("config", "message"), REFUSED)
+@together(("config", "message"), REFUSED)
 def test_what_cannot_be_built(config: Any, message: str) -> None:
     with pytest.raises(PositionError, match=message):
         build(config, DIMS)
@@ -205,7 +206,7 @@ def test_models_that_learn_are_these() -> None:
     assert learners == set(LEARNERS.split())
 
 
-@pytest.mark.parametrize("name", LEARNERS.split())
+@together("name", LEARNERS.split())
 def test_an_error_about_what_was_not_fitted_has_a_line_to_paste(name: str) -> None:
     """Each line of the error is run as it is."""
     model, dims, structures = build(name, DIMS), DIMS, [PARSE]

@@ -20,6 +20,14 @@ from structpe.structure import Structure
 from tests.representatives import only
 
 MODELS = ("dape", "dape-v2", "disan-block", "fire", "graphormer-3d", "grit", "stable-expressive")
+WAYS = {
+    "float64": (torch.float64, False, 1e-12),
+    "float32": (torch.float32, False, 1e-4),
+    "autocast": (torch.float32, True, 3e-2),
+}
+IN_WAYS = [(name, way) for name in MODELS for way in WAYS]
+QUICK = [*((name, "float64") for name in MODELS), ("dape", "float32"), ("fire", "autocast"), ("grit", "autocast")]
+"""Each model, and each way; those of one function are the same in all."""
 NINE = [(slice(first, min(first + 2, 9)), slice(2 * first, min(2 * first + 4, 18))) for first in range(0, 9, 2)]
 
 
@@ -67,16 +75,10 @@ def results(name: str, sizes: list[int], dtype: torch.dtype, dropped: float, cas
 
 
 @pytest.mark.parametrize("sizes", only([[12], [7, 12, 3]], [7, 12, 3]), ids=str)
-@pytest.mark.parametrize(
-    ("dtype", "cast", "close"),
-    [(torch.float64, False, 1e-12), (torch.float32, False, 1e-4), (torch.float32, True, 3e-2)],
-    ids=["float64", "float32", "autocast"],
-)
-@pytest.mark.parametrize("name", MODELS)
-def test_models_are_the_same_in_blocks(
-    name: str, dtype: torch.dtype, cast: bool, close: float, sizes: list[int], request: pytest.FixtureRequest
-) -> None:
+@pytest.mark.parametrize(("name", "way"), only(IN_WAYS, *QUICK), ids=str)
+def test_models_are_the_same_in_blocks(name: str, way: str, sizes: list[int], request: pytest.FixtureRequest) -> None:
     """Dropout too: what is random is drawn before."""
+    dtype, cast, close = WAYS[way]
     dropped = 0.3 if dtype == torch.float64 else 0.0
     whole = results(name, sizes, dtype, dropped, cast)
     seen = request.getfixturevalue("tiny")

@@ -13,6 +13,7 @@ from structpe.terms import Terms
 from tests.golden import Golden, golden
 from tests.positions.cases import made
 from tests.positions.literal import Score, assert_score, heads, terms_of
+from tests.together import together
 
 # Which array of the authors' code is which table: theirs count kernels from the farthest key behind on.
 FIXED, OF_QUERIES, OF_KEYS = "w.convfixed_param", "w.convq_param", "w.convk_param"
@@ -50,9 +51,9 @@ def composite(dims: Dims, reach: int, given: Golden) -> Terms:
     return terms_of(model, given.cfg["L"])
 
 
-@pytest.mark.parametrize("kernel", ["dense", "sdpa", "tables"])
-@pytest.mark.parametrize("made_of", [summed, composite])
-@pytest.mark.parametrize(
+@together("kernel", ["dense", "sdpa", "tables"])
+@together("made_of", [summed, composite])
+@together(
     "name",
     ["composite_qk_convfixed", "composite_qk_convq", "composite_qk_convfixed_convq_convk"],
 )

@@ -14,6 +14,7 @@ from structpe.encodings import ENCODINGS, Binned, Distance, Encoding
 from structpe.encodings.base import as_encoding
 from structpe.errors import EncodingError, PositionError, StructPEError
 from structpe.positions import MODELS, Dims, PositionModel, build
+from tests.together import together
 
 DIMS = Dims(32, 4, 2)
 WRONG = ["no", "layerwise", "3", 3.5, True, None, [], {}, [1, "a"], object(), b"x", ("x",), {"name": "nope"}, np.nan]
@@ -64,7 +65,7 @@ def test_constructors_and_build_refuse_the_same_of_all_kinds() -> None:
     assert disagreeing([*WRONG, 2, np.int64(2), np.float32(2.5)]) == []
 
 
-@pytest.mark.parametrize(
+@together(
     ("make", "error", "message"),
     [
         (

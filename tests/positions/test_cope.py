@@ -18,8 +18,8 @@ from tests.positions.cases import TREES, Around, encoded, labelled_path, made, n
 from tests.strategies import relabelled
 
 
-def cope_by_hand(model: CoPE, x: Tensor, layer: int, hidden: set[int]) -> Tensor:
-    """One layer over units (n, d) in order; keys in ``hidden`` are masked."""
+def cope_by_hand(model: CoPE, x: Tensor, layer: int, hidden: set[int], divisor: float = 1.0) -> Tensor:
+    """One layer over units (n, d) in order; keys in ``hidden`` are masked; the term of positions has a divisor."""
     n, heads, width = len(x), model.dims.heads, model.dims.head
     projected = model.projections[layer](x).reshape(n, 3, heads, width).tolist()
     table, out = model.table.at(layer), torch.zeros(n, heads * width, dtype=torch.float64)
@@ -38,7 +38,7 @@ def cope_by_hand(model: CoPE, x: Tensor, layer: int, hidden: set[int]) -> Tensor
                 p = min(sum(1 / (1 + math.exp(-content[u])) for u in seen if u >= j), len(vectors) - 1)
                 low, high = product(q, vectors[math.floor(p)]), product(q, vectors[math.ceil(p)])
                 part = p - math.floor(p)
-                raw[j] = math.exp(content[j] + part * high + (1 - part) * low)
+                raw[j] = math.exp(content[j] + (part * high + (1 - part) * low) / divisor)
             for j in seen:
                 v = torch.tensor(projected[j][2][h], dtype=torch.float64)
                 out[i, h * width : (h + 1) * width] += raw[j] / sum(raw.values()) * v
@@ -46,15 +46,16 @@ def cope_by_hand(model: CoPE, x: Tensor, layer: int, hidden: set[int]) -> Tensor
 
 
 @pytest.mark.parametrize("sharing", ["none", "head-wise", "layer-wise", "both"])
-@pytest.mark.parametrize("length", [2, 3, 64])
-def test_the_equations(sharing: str, length: int) -> None:
-    model = made("cope", Dims(6, 2, 2), max_length=length, sharing=sharing)
+@pytest.mark.parametrize(("length", "divided"), [(2, False), (3, True), (64, False)])
+def test_the_equations(sharing: str, length: int, divided: bool) -> None:
+    model = made("cope", Dims(6, 2, 2), max_length=length, sharing=sharing, divided=divided)
     x, positions = noise(1, 7, 6), encoded(model, [labelled_path(7)])
     masked = torch.ones(1, 1, 1, 7, dtype=torch.bool)
     masked[..., 3] = False
     for layer in range(2):
         mine, _ = model.attend(x, model.prepare(positions), Site(layer), Terms(mask=(masked,)))
-        torch.testing.assert_close(mine[0], cope_by_hand(model, x[0], layer, {3}), rtol=0, atol=1e-9)
+        wanted = cope_by_hand(model, x[0], layer, {3}, math.sqrt(3) if divided else 1.0)
+        torch.testing.assert_close(mine[0], wanted, rtol=0, atol=1e-9)
 
 
 def test_units_are_counted_in_their_order_however_they_are_stored() -> None:

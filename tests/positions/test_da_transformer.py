@@ -15,6 +15,7 @@ from structpe.positions.batch import encode
 from structpe.positions.decay import DATransformer, rescaled
 from tests.positions.cases import TREES, made
 from tests.positions.literal import Score, assert_score, terms_of
+from tests.together import together
 
 FAR = torch.arange(0, 200, dtype=torch.float64)
 SCALES = [-2.0, -0.5, 0.0, 0.5, 2.0]
@@ -40,8 +41,8 @@ def f(w: float, v: float, far: Tensor = FAR) -> Tensor:
     return rescaled(far, torch.tensor(w).double(), torch.tensor(v).double())
 
 
-@pytest.mark.parametrize("v", SCALES)
-@pytest.mark.parametrize("w", [-1.0, -0.1, 0.1, 1.0])
+@together("v", SCALES)
+@together("w", [-1.0, -0.1, 0.1, 1.0])
 def test_a_distance_of_zero_changes_nothing(w: float, v: float) -> None:
     assert f(w, v)[0].item() == pytest.approx(1, abs=1e-12)
 

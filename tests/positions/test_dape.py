@@ -24,7 +24,7 @@ BEHIND = torch.ones(9, 9, dtype=torch.bool).tril()
 def corrected(model: Any, x: Tensor) -> Tensor:
     """Scores (b, h, 9, 9) with biases and corrections."""
     prepared = model.prepare(encode([path(["w"] * 9)], model.encodings))
-    (table,), _ = model.biases(prepared, Site(0), (2, 9, 9))
+    (table,), _ = model.biases(model.given(prepared, Site(0)), (2, 9, 9))
     bias = table.dense().movedim(3, 1).expand_as(x)
     return x + bias + model.correction(torch.cat([x, bias], dim=1), BEHIND[None, None], prepared, model.weights(0))
 
@@ -77,6 +77,38 @@ def test_the_bias_of_any_model_on_any_structure(name: str, bias: Any) -> None:
     assert model.sizes["inner"] == inner.claimed_params()
     assert model.causal == inner.causal
     assert Around(model)(encoded(model, TREES), noise(3, 10, 8), present(TREES)).isfinite().all()
+
+
+@pytest.mark.parametrize("name", ["dape", "dape-v2"])
+@torch.no_grad()
+def test_causal_alibi_is_counted_from_the_query_on(name: str) -> None:
+    """As ``alibi`` under a causal mask, whose numbers are those of the authors' code, step by step too."""
+    one, two = (made(name, Dims(8, 2, 2), bias=bias) for bias in ("alibi-causal", "alibi"))
+    two.load_state_dict(one.state_dict(), strict=False)
+    x, texts = noise(2, 7, 8), [path(["w"] * 7), path(["w"] * 5)]
+    causal = torch.ones(7, 7, dtype=torch.bool).tril()[None, None]
+    mine = Around(one)(encoded(one, texts), x, present(texts))
+    theirs = Around(two)(encoded(two, texts), x, present(texts) & causal)
+    real = present(texts)[:, 0, 0, :, None]
+    torch.testing.assert_close(mine * real, theirs * real, rtol=0, atol=1e-12)
+    positions = encoded(one, [texts[0]] * 2)
+    torch.testing.assert_close(Around(one).steps(positions, x), Around(one)(positions, x), rtol=0, atol=1e-12)
+
+
+@torch.no_grad()
+def test_dape_alibi_is_its_formula() -> None:
+    """Scores and -m_h (i - j) of all heads through the network, pair by pair."""
+    model, x = made("dape", Dims(6, 2, 1), bias="alibi-causal", hidden=5), noise(1, 5, 6)
+    q, k, v = (each.transpose(0, 1) for each in model.projections[0](x[0]).view(5, 3, 2, 3).unbind(1))
+    score, out = q @ k.mT / 3**0.5, torch.zeros(2, 5, 3, dtype=torch.float64)
+    for i in range(5):
+        rows = []
+        for j in range(i + 1):
+            both = torch.cat([score[:, i, j], torch.tensor([-(2.0**-4), -(2.0**-8)]) * (i - j)])
+            rows.append(both[:2] + both[2:] + model.networks[0](both))
+        out[:, i] = (torch.stack(rows, dim=1).softmax(-1)[:, None] @ v[:, : i + 1])[:, 0]
+    mine, _ = model.attend(x, model.prepare(encoded(model, [path(["w"] * 5)])), Site(0), Terms())
+    torch.testing.assert_close(mine[0], model.outs[0](out.transpose(0, 1).flatten(1)), rtol=0, atol=1e-12)
 
 
 def test_without_a_network_it_is_attention_with_the_bias() -> None:

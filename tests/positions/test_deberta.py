@@ -20,11 +20,12 @@ from structpe.terms import Terms
 from tests.golden import golden
 from tests.positions.cases import made, noise
 from tests.positions.literal import Score, assert_score, heads, terms_of, written_out
+from tests.together import together
 
 
-@pytest.mark.parametrize("kernel", ["dense", "sdpa", "tables"])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("name", ["deberta_v1", "deberta_c2p_only"])
+@together("kernel", ["dense", "sdpa", "tables"])
+@together("dtype", [torch.float32, torch.float64])
+@together("name", ["deberta_v1", "deberta_c2p_only"])
 def test_the_authors_numbers(name: str, dtype: torch.dtype, kernel: str) -> None:
     """Theirs are float32."""
     given = golden(name)

@@ -11,6 +11,7 @@ from structpe.positions import MODELS, PositionModel, Positions, Site
 from structpe.terms import Lookup, SparsePairs
 from tests.positions.cases import Around, encoded, labelled_path, made, noise
 from tests.representatives import few
+from tests.together import together
 
 pytestmark = pytest.mark.usefixtures("coarse_paths")
 
@@ -51,7 +52,7 @@ def far_out(model: PositionModel) -> Positions:
     return Positions({encoding: far(encoding, each) for encoding, each in of_six.items()}, present=of_six.present)
 
 
-@pytest.mark.parametrize("name", few(UNBOUND))
+@together("name", few(UNBOUND))
 def test_unbound_models_have_numbers_for_units_far_out(name: str) -> None:
     model = made(name).float()
     positions, x = far_out(model), noise(1, 6, 8).float()

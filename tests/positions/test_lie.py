@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 import torch
 from scipy.linalg import expm, expm_frechet
 from torch import Tensor
+from torch.nn import functional
 
 from structpe.encodings.coordinates import Coordinates
 from structpe.errors import PositionError
@@ -19,6 +21,8 @@ from structpe.positions.rotary_lie import (
     CayleyString,
     CirculantString,
     ComRoPE,
+    ComRoPEAP,
+    HARoPE,
     LieRE,
     PairCoordinates,
     exponential,
@@ -29,6 +33,7 @@ from structpe.transforms import grid
 from tests.golden import golden
 from tests.positions.cases import made, noise
 from tests.positions.waves import wave
+from tests.together import together
 
 IMAGE = grid((3, 3))
 
@@ -120,6 +125,7 @@ def test_scores_are_those_of_the_matrices(name: str, rotation: Callable[..., Ten
         ("liere", {}, False),
         ("liere", {"block": 2}, True),
         ("comrope", {}, True),
+        ("comrope-ap", {}, True),
         ("circulant-string", {}, True),
         ("cayley-string", {}, True),
     ],
@@ -130,6 +136,42 @@ def test_on_two_axes_offsets_are_enough_where_matrices_commute(name: str, option
     scores = (turned(model, x) @ turned(model, x).mT)[0, 0]
     here, there = scores[0, 4], scores[1, 5]  # one place down and one to the right
     assert torch.allclose(here, there, rtol=0, atol=1e-9) == relative
+
+
+@torch.no_grad()
+def test_blocks_of_comrope_ap_take_turns_over_the_axes() -> None:
+    model, x = made("comrope-ap", Dims(24, 2, 2), block=4), noise(1, 2, 9, 12)
+    places = torch.tensor(IMAGE.features["coordinates"]).double() / 14
+    for layer, h in itertools.product(range(2), range(2)):
+        mine = turned(model, x, layer)[0, h]
+        for block, entries in enumerate(model.entries[layer, h]):
+            raw = np.zeros((4, 4))
+            raw[np.triu_indices(4, 1)] = entries.numpy()
+            for u in range(9):
+                rotation = torch.from_numpy(expm((raw - raw.T) * places[u, block % 2].item()))
+                part = slice(4 * block, 4 * block + 4)
+                torch.testing.assert_close(mine[u, part], rotation @ x[0, h, u, part], rtol=0, atol=1e-12)
+
+
+@torch.no_grad()
+def test_harope_maps_queries_before_it_turns_them_and_keys_inversely() -> None:
+    model, (q, k) = made("harope", Dims(12, 2, 2), base=40.0), noise(2, 1, 2, 9, 6)
+    places = IMAGE.features["coordinates"].tolist()
+    for layer, h in itertools.product(range(2), range(2)):
+        raw = np.zeros((2, 6, 6))
+        raw[:, *np.triu_indices(6, 1)] = model.rotations[layer, h].numpy()
+        u, v = (torch.from_numpy(expm(each - each.T)) for each in raw)
+        m = u @ torch.diag(functional.softplus(model.lengths[layer, h]) + 1e-6) @ v.T
+        turns = []
+        for y, x in places:
+            angles = torch.tensor([y * 1.0, x * 1.0, x * 40.0**-0.5], dtype=torch.float64)
+            pairs = [torch.stack([torch.stack([a.cos(), -a.sin()]), torch.stack([a.sin(), a.cos()])]) for a in angles]
+            turns.append(torch.block_diag(*pairs))
+        (turn,) = model.terms(model.prepare(encode([IMAGE], model.encodings)), Site(layer)).maps
+        mine = turn(q, k)
+        for i in range(9):
+            torch.testing.assert_close(mine[0][0, h, i], turns[i] @ m @ q[0, h, i], rtol=0, atol=1e-12)
+            torch.testing.assert_close(mine[1][0, h, i], turns[i] @ m.inverse().T @ k[0, h, i], rtol=0, atol=1e-12)
 
 
 def test_channels_after_the_last_block_and_units_without_a_place_stay() -> None:
@@ -157,6 +199,8 @@ def test_images_of_two_sizes_in_one_batch() -> None:
         (lambda: ComRoPE(Dims(8, 2, 1), block=5), "'comrope' turns blocks of 5 channels in heads of width 4"),
         (lambda: LieRE(Dims(8, 2, 1), extent=0.0), "'liere' divides coordinates by an extent above 0, not 0.0"),
         (lambda: CirculantString(Dims(4, 2, 1)), "'circulant-string' turns nothing in heads of width 2; give a width"),
+        (lambda: ComRoPEAP(Dims(8, 2, 1), block=4), "'comrope-ap' has 1 blocks of 4 channels in a head, and 2 axes"),
+        (lambda: HARoPE(Dims(4, 2, 1)), "'harope' has 1 pairs of channels in a head, and 2 axes; give wider heads"),
         (lambda: CayleyString(Dims(6, 2, 1)), "the width of a head must be even"),
     ],
 )
@@ -168,8 +212,8 @@ def test_what_cannot_be_turned_is_refused(make: Callable[[], PositionModel], tex
         model.prepare(encode([grid((1, 2, 2))], model.encodings))
 
 
-@pytest.mark.parametrize("width", [1, 2, 4, 8])
-@pytest.mark.parametrize("scale", [0.0, 1e-9, 0.3, 5.0, 300.0])
+@together("width", [1, 2, 4, 8])
+@together("scale", [0.0, 1e-9, 0.3, 5.0, 300.0])
 def test_exponentials_and_their_gradients(width: int, scale: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """By SciPy, whose derivative along a direction is Frechet's; rotations, other matrices, and equal eigenvalues."""
     x = noise(6, width, width) * scale

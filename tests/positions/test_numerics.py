@@ -12,12 +12,14 @@ from structpe.encodings.base import Encoding
 from structpe.encodings.label_path import LabelPath
 from structpe.encodings.laplacian import Laplacian
 from structpe.encodings.order import Order
-from structpe.errors import PositionError
+from structpe.errors import EncodingError, PositionError
 from structpe.nn.copying import mix
-from structpe.positions import MODELS, Dims, PositionModel, Positions, Site
+from structpe.positions import MODELS, Dims, PositionModel, Positions, Site, build
+from structpe.positions.batch import encode
 from structpe.positions.buckets import bucket
-from structpe.structure import path
+from structpe.structure import Structure, path
 from tests.positions.cases import encoded
+from tests.together import together
 
 DIMS = Dims(8, 2, 1)
 FAR = [0, 9_999, 10_001, 123_457, 10_000_019]
@@ -93,10 +95,9 @@ NUMBERS = ["sinusoidal", "learned", "rotary", "rotary-half", "spr-abs"]
 PAIRS = ["alibi", "graformer", "graformer-survey", "shaw", "shaw-keys", "spr-rel", "t5"]
 
 
-@pytest.mark.parametrize(
+@together(
     ("name", "encoding"),
     [*((name, Laplacian(k=5)) for name in NUMBERS), *((name, LabelPath().fit([path("abcde")])) for name in PAIRS)],
-    ids=NUMBERS + PAIRS,
 )
 def test_a_vector_where_a_number_is_needed_is_refused_by_name(name: str, encoding: Encoding) -> None:
     """5 eigenvectors of 5 units would broadcast against the batch, and no other check would notice."""
@@ -113,3 +114,11 @@ def asked(model: PositionModel) -> None:
     prepared = model.prepare(encoded(model, [path("abcde")], torch.float32))
     model.inputs(torch.zeros(1, 5, 8), prepared)
     model.terms(prepared, Site(0))
+
+
+def test_a_graph_that_is_no_tree_is_refused_as_such() -> None:
+    """Not for the root or the order that it lacks as well."""
+    model = build("spr", Dims(8, 2, 2))
+    ring = Structure(("a", "b", "c"), np.array([[0, 1], [1, 2], [2, 0]]))
+    with pytest.raises(EncodingError, match=r"'spr-relative': it needs a tree .*; for graphs choose"):
+        encode([ring], model.encodings)

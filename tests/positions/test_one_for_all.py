@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import pytest
 import torch
 
 from structpe.positions import MODELS, Block, Dims, Site
 from structpe.positions.batch import encode
 from structpe.terms import Terms
 from tests.positions.cases import TREES, made
+from tests.together import together
 
 BATCHED = {"lspe", "san"}
 """These have states of their own for each row, and raise an error."""
 NAMES = [name for name, model in MODELS.items() if issubclass(model, Block) and name not in BATCHED]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@together("name", NAMES)
 def test_one_structure_is_for_all_rows(name: str) -> None:
     model, structure = made(name, Dims(16, 4, 2)).eval().double(), TREES[0]
     assert isinstance(model, Block)

@@ -16,6 +16,7 @@ from structpe.errors import PositionError
 from structpe.positions import MODELS, Dims, build
 from structpe.structure import path
 from tests.positions.cases import encoded, noise
+from tests.together import together
 
 DIMS = Dims(8, 2, 3)
 
@@ -44,7 +45,7 @@ def test_no_model_takes_a_number_that_means_nothing(least: float) -> None:
     assert taken == []
 
 
-@pytest.mark.parametrize(
+@together(
     ("config", "message"),
     [
         (
@@ -85,23 +86,21 @@ def test_a_table_that_memory_does_not_hold() -> None:
         build(given, Dims(1 << 16, 2, 3))
 
 
-@pytest.mark.parametrize("name", sorted(n for n, e in ENCODINGS.items() if e.real and e.arity == 2))
-@pytest.mark.parametrize(
-    "model", ["composite", "deberta", "diet-rel", "graformer", "huang-m3", "shaw", "spr-rel", "t5"]
-)
+@together("name", sorted(n for n, e in ENCODINGS.items() if e.real and e.arity == 2))
+@together("model", ["composite", "deberta", "diet-rel", "graformer", "huang-m3", "shaw", "spr-rel", "t5"])
 def test_a_table_of_offsets_takes_no_real_numbers(model: str, name: str) -> None:
     with pytest.raises(PositionError, match=f"integer positions, but encoding '{name}' returns real numbers; use"):
         build({"name": model, "encoding": name}, DIMS)
 
 
-@pytest.mark.parametrize("model", ["abs-scalar", "deberta-emd", "language", "learned", "reformer", "tupe-a"])
+@together("model", ["abs-scalar", "deberta-emd", "language", "learned", "reformer", "tupe-a"])
 def test_a_table_of_places_takes_no_real_numbers(model: str) -> None:
     with pytest.raises(PositionError, match=f"'{model}' needs integer positions, but encoding 'centred' .* 'order'"):
         build({"name": model, "encoding": "centred"}, DIMS)
 
 
-@pytest.mark.parametrize("model", ["abs-scalar", "learned", "reformer", "tupe-a"])
-@pytest.mark.parametrize(("values", "given"), [([0.5, 1.0], "real numbers"), ([0, -2], "-2")])
+@together("model", ["abs-scalar", "learned", "reformer", "tupe-a"])
+@together(("values", "given"), [([0.5, 1.0], "real numbers"), ([0, -2], "-2")])
 def test_a_feature_that_is_no_row_of_a_table(model: str, values: list[float], given: str) -> None:
     built = build({"name": model, "encoding": {"name": "feature", "key": "place"}}, DIMS)
     positions = encoded(built, [replace(path("ab"), features={"place": np.array(values)})])

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import copy
-import json
 import pickle
 import pydoc
 import re
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -26,8 +23,8 @@ from structpe.positions import MODELS, Cells, Dims, PositionModel, Site, Spec, b
 from structpe.positions.base import spec_of
 from structpe.positions.build import describe
 from structpe.terms import Terms
-from tests.modules import ROOT
-from tests.positions.slips import DIMS, GRAPH, TERMS, own, through_a_layer
+from tests.positions.slips import DIMS, GRAPH, TERMS, own, said, through_a_layer
+from tests.together import together
 
 ORDER = Order()
 
@@ -41,18 +38,12 @@ def forgetting() -> Iterator[None]:
         MODELS.forget(name)
 
 
-@pytest.fixture(scope="module")
-def said() -> dict[str, str]:
-    """What is said of each of the wrong terms."""
-    command = [sys.executable, "-m", "tests.positions.slips"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    return dict(json.loads(done.stdout))
-
-
-@pytest.mark.parametrize("name", TERMS)
-def test_terms(name: str, said: dict[str, str]) -> None:
-    assert re.match(r"(PositionError|StructPEError): ", said[name])
-    assert re.search(TERMS[name][1], said[name]), said[name]
+@together("name", TERMS)
+def test_terms(name: str) -> None:
+    change, message = TERMS[name]
+    found = said(change)
+    assert re.match(r"(PositionError|StructPEError): ", found)
+    assert re.search(message, found), found
 
 
 SITES: dict[str, tuple[str, Callable[..., Any], str]] = {

@@ -24,6 +24,7 @@ from structpe.attention import KERNELS, attend
 from structpe.encodings import ENCODINGS, Feature
 from structpe.errors import PositionError, UnsupportedTerm
 from structpe.positions import MODELS, Cells, Dims, PositionModel, Positions, Site, Sources, build, describe
+from structpe.positions.base import PREPARED
 from structpe.registry import Registry
 from structpe.terms import Terms
 from structpe.transforms.nodes import with_virtual_node
@@ -51,6 +52,7 @@ from tests.positions.cases import TWO_LAYERS as DIMS
 from tests.positions.cases import of_two_layers as made
 from tests.representatives import few, fewer
 from tests.strategies import relabelled
+from tests.together import together
 
 pytestmark = pytest.mark.usefixtures("coarse_paths")
 
@@ -74,7 +76,14 @@ def of_trees(name: str) -> Positions:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_parameters_are_as_many_as_claimed(name: str) -> None:
+def test_its_row_is_as_claimed(name: str) -> None:
+    """One case for all that is cheap to measure."""
+    _parameters_are_as_many_as_claimed(name)
+    _it_enters_where_claimed(name)
+    _its_reference_point_is_as_claimed(name)
+
+
+def _parameters_are_as_many_as_claimed(name: str) -> None:
     for dims, sharing in itertools.product(SEVERAL, SHARINGS if accepts(name, "sharing") else [None]):
         model = made(name, dims, **({"sharing": sharing} if sharing else {}))
         assert sum(p.numel() for p in model.parameters()) == model.claimed_params(), (
@@ -83,9 +92,20 @@ def test_parameters_are_as_many_as_claimed(name: str) -> None:
         assert any(p.requires_grad for p in model.parameters()) == model.spec.cells.learnable
 
 
-@pytest.mark.parametrize("name", NAMES)
+@together("name", NAMES)
+def test_it_has_no_layer_that_it_was_not_built_for(name: str) -> None:
+    """Also if its layers are all the same: a wrong number is a slip, and one from the end would be another layer."""
+    model = kept(name)
+    given: dict[str, int] = {site: PREPARED[site] + 1 for site in model.sites if site != "inputs"}
+    for site, before in {**given, **({"attend": 2} if model.own_attention else {})}.items():
+        for layer in (-1, 2):
+            after = (Terms(),) if site == "attend" else ()
+            with pytest.raises(PositionError, match=rf"built for 2 layers, 0\.\.1; there is no layer {layer}: "):
+                getattr(model, site)(*[None] * before, Site(layer), *after)
+
+
 @torch.no_grad()
-def test_it_enters_where_claimed(name: str) -> None:
+def _it_enters_where_claimed(name: str) -> None:
     """What is added to the units does not depend on them; a network over them, or a product with them, is no APE."""
     model, x = kept(name), noise(3, 10, 8)
     prepared = model.prepare(of_trees(name))
@@ -142,9 +162,8 @@ def _sources(model: PositionModel, prepared: Any, site: Site, x: Tensor) -> Tens
     return model.sources(Sources(x, x, x), prepared, site).query
 
 
-@pytest.mark.parametrize("name", NAMES)
 @torch.no_grad()
-def test_its_reference_point_is_as_claimed(name: str) -> None:
+def _its_reference_point_is_as_claimed(name: str) -> None:
     """Text in front of a text moves what an absolute model says of it, and not what a relative one says.
 
     An absolute model may also count from the end: then it is text behind that moves it.
@@ -166,7 +185,7 @@ def test_its_reference_point_is_as_claimed(name: str) -> None:
         assert _terms(model, here).used()
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", few(NAMES))
 @torch.no_grad()
 def test_it_is_unbound_as_claimed(name: str) -> None:
     """Far beyond every table, two neighbouring places are still distinguished, or not.
@@ -307,7 +326,7 @@ def test_a_gradient_reaches_every_parameter_in_evaluation(name: str) -> None:
     _reaches_every_parameter(name, training=False)
 
 
-@pytest.mark.parametrize("name", LEARNABLE)
+@pytest.mark.parametrize("name", few(LEARNABLE))
 def test_a_gradient_reaches_every_parameter(name: str) -> None:
     _reaches_every_parameter(name, training=True)
 
@@ -329,7 +348,7 @@ def _reaches_every_parameter(name: str, training: bool) -> None:
         assert value.grad.any(), f"{name}: the gradient of {parameter} is zero"
 
 
-@pytest.mark.parametrize("name", CAUSAL)
+@together("name", few(CAUSAL))
 @torch.no_grad()
 def test_under_a_causal_mask_what_follows_changes_nothing(name: str) -> None:
     """Steps with a cache are thus the rows of the whole: for all kernels in the tests of the stack."""
@@ -339,7 +358,7 @@ def test_under_a_causal_mask_what_follows_changes_nothing(name: str) -> None:
     torch.testing.assert_close(shorter, full[:, :6], rtol=0, atol=1e-9)
 
 
-@pytest.mark.parametrize("name", few(NAMES))
+@together("name", few(NAMES))
 @torch.no_grad()
 def test_saved_and_loaded_it_is_the_same(name: str, tmp_path: Path) -> None:
     model, x = kept(name), noise(3, 10, 8)
@@ -364,7 +383,7 @@ def test_numbering_the_nodes_otherwise_only_permutes(name: str) -> None:
         torch.testing.assert_close(after, before[:, units], rtol=0, atol=tolerance(positions))
 
 
-@pytest.mark.parametrize("name", few(NAMES))
+@pytest.mark.parametrize("name", fewer(NAMES))
 @torch.no_grad()
 def test_half_precision_runs(name: str) -> None:
     rounded = made(name)

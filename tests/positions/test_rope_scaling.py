@@ -18,6 +18,7 @@ from structpe.positions.rotary import Turns
 from structpe.structure import path
 from tests.golden import golden
 from tests.positions.cases import TREES, Around, causal, encoded, labelled_path, noise, present
+from tests.together import together
 
 HALVES = [
     "position-interpolation",
@@ -137,8 +138,8 @@ def expected(name: str, i: int, width: int, length: int, a: float = 4.0, trained
     return f / (1 + (factor - 1) * (length / trained - 1) / (a - 1)) if name == "longrope-dynamic" else f / factor
 
 
-@pytest.mark.parametrize("length", [16, 17, 40])
-@pytest.mark.parametrize("name", [n for n in HALVES if n not in ("ntk-by-parts", "yarn")])
+@together("length", [16, 17, 40])
+@together("name", [n for n in HALVES if n not in ("ntk-by-parts", "yarn")])
 def test_inverse_frequencies_by_hand(name: str, length: int) -> None:
     options: dict[str, Any] = {"original_length": 16} if "dynamic" in name or name == "longrope" else {}
     if name != "dynamic-interpolation":

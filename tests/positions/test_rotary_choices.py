@@ -17,6 +17,7 @@ from structpe.positions.batch import encode
 from structpe.positions.build import build, describe
 from structpe.positions.rotary import RotaryModel
 from structpe.structure import path
+from tests.together import together
 
 SCALED = sorted(name for name, model in MODELS.items() if issubclass(model, RotaryModel) and model.scales)
 SENTENCE = tree(["the", "keeper", "of", "the", "old", "lamp", "lit", "it", "again"], [2, 7, 2, 6, 6, 3, 0, 7, 7])
@@ -71,9 +72,9 @@ def test_of_a_part_of_the_channels_exponents_belong_to_the_part(name: str) -> No
         assert torch.equal(whole[..., 8:], given[..., 8:])
 
 
-@pytest.mark.parametrize("order", ["sections", "interleaved"])
-@pytest.mark.parametrize("layout", ["pairs", "halves"])
-@pytest.mark.parametrize("sections", [[4, 2, 2], [6, 1, 1], [3, 3, 2]])
+@together("order", ["sections", "interleaved"])
+@together("layout", ["pairs", "halves"])
+@together("sections", [[4, 2, 2], [6, 1, 1], [3, 3, 2]])
 def test_axes_share_out_the_pairs(order: str, layout: str, sections: list[int]) -> None:
     """Pair by pair: the interleaved order as the code of Qwen3-VL has it."""
     axes = [Order(), Depth(), Remaining()]
@@ -182,7 +183,7 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("options", "message"), WRONG)
+@together(("options", "message"), WRONG)
 def test_what_does_not_combine_is_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(PositionError, match=message):
         build({"name": "rotary", **options}, Dims(32, 2, 1))

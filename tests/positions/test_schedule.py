@@ -18,6 +18,7 @@ from structpe.positions.build import fitted
 from structpe.structure import path
 from structpe.terms import Terms
 from tests.positions.cases import TREES, encoded, labelled_path, noise
+from tests.together import together
 
 DIMS = Dims(8, 2, 6)
 SMOLLM3 = {"cycle": ["rotary", "rotary", "rotary", "nope"]}
@@ -140,7 +141,7 @@ def test_sums_of_schedules_and_labels_of_training_keep_their_layers() -> None:
     assert described["encoding"]["labels"] == ["a"]
 
 
-@pytest.mark.parametrize(
+@together(
     ("config", "text"),
     [
         ({"name": "t5", "in_layers": 3}, "in_layers is a list of numbers of layers, from 0; given is 3"),

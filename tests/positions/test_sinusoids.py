@@ -205,7 +205,7 @@ def test_learned_steps_are_multiplied_by_the_root_of_the_width() -> None:
 
 
 def test_there_are_as_many_steps_as_layers() -> None:
-    with pytest.raises(PositionError, match="'universal' has 2 steps; there is no layer 2"):
+    with pytest.raises(PositionError, match="'universal': this model was built for 2 layers"):
         at_layer(Universal(Dims(8, 2, 2)).double(), text(3), 2)
 
 

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from structpe.positions import MODELS, Dims
 from tests.positions.cases import NAMES, seed
+from tests.together import together
 
 FILE = Path(__file__).with_name("starts.json")
 COMMAND = "python -m tests.positions.test_starts"
@@ -54,7 +55,7 @@ def known() -> dict[str, dict[str, list[float]]]:
     return read
 
 
-@pytest.mark.parametrize("name", NAMES)
+@together("name", NAMES)
 def test_parameters_start_as_recorded(name: str) -> None:
     given = parameters(name, 0)
     assert name in known(), f"{name!r} is new: write down how its parameters start, {COMMAND}"

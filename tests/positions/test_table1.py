@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from structpe.positions import MODELS, Cells
+from tests.together import together
 
 # Reference point, injection, learnable, recurring, unbound; number of parameters. In the survey's order.
 PRINTED: dict[str, tuple[str, str]] = {
@@ -102,7 +103,7 @@ def as_printed(cells: Cells) -> tuple[str, float]:
     return f"{cells.reference} {cells.injection} {marks}", counted(cells.params)
 
 
-@pytest.mark.parametrize("name", sorted(set(ROWS) & set(MODELS)))
+@together("name", sorted(set(ROWS) & set(MODELS)))
 def test_the_row_is_quoted_as_printed(name: str) -> None:
     table1 = MODELS[name].spec.table1
     assert table1 is not None

@@ -27,6 +27,7 @@ from structpe.structure import Structure
 from structpe.terms import Lookup, Terms
 from tests.golden import Golden, golden, shared
 from tests.positions.cases import TREES, encoded, made
+from tests.together import together
 
 NAMES = ["zhu-feature", "zhu-avg", "zhu-sum", "zhu-cnn", "zhu-self"]
 LABELS = ("op1", "ARG1", "ARG2", "EOS")
@@ -182,8 +183,8 @@ def normed(w: Weights, r: NDArray[Any], part: str) -> NDArray[Any]:
     return w[f"attention.{part}.1.weight"] @ n + w[f"attention.{part}.1.bias"]
 
 
-@pytest.mark.parametrize("dims", [Dims(8, 2, 2), Dims(12, 2, 2), Dims(12, 4, 2)], ids=str)
-@pytest.mark.parametrize("name", NAMES)
+@together("dims", [Dims(8, 2, 2), Dims(12, 2, 2), Dims(12, 4, 2)])
+@together("name", NAMES)
 def test_each_pair_is_what_loops_say(name: str, dims: Dims) -> None:
     model = made(name, dims)
     terms = model.terms(model.prepare(encoded(model, TREES)), Site(1))

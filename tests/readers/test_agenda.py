@@ -7,6 +7,7 @@ import pytest
 from structpe.errors import ReadError
 from structpe.formats import read
 from tests.datasets import corpus
+from tests.together import together
 
 ROW = (
     "Sense with Knowledge .\tword sense ; data ; data\t<task> <material> <material>\t1 0 0 ; 2 1 0 ; 2 1 0\t"
@@ -55,8 +56,8 @@ def test_relations_are_named_by_the_vocabulary_beside_the_file(write):
     assert read(write("a.tsv", ROW), "agenda")[0].structure.relations == ("ONE", "TWO", "TWO")
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
+@together(
+    "old, new, message",
     [
         (
             "\t0 2 -1",

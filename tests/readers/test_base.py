@@ -17,6 +17,7 @@ from structpe.formats.reading import Reading
 from structpe.structure import path
 from tests.datasets import SAMPLES
 from tests.examples import examples
+from tests.together import together
 
 AMR = "(a / alpha)\n\n(b / beta :ARG0 x2)\n\n(c / gamma)\n\n(d / delta\n"
 
@@ -94,8 +95,8 @@ def test_an_unreadable_file_is_an_error(write):
         read(file)
 
 
-@pytest.mark.parametrize("name", ["a.amr", "a.tokens", "a.conllu", "a.tsv", "a.smi"])
-@pytest.mark.parametrize("content", ["", "\n\n"])
+@together("name", ["a.amr", "a.tokens", "a.conllu", "a.tsv", "a.smi"])
+@together("content", ["", "\n\n"])
 def test_an_empty_file_is_an_error(write, name, content):
     with pytest.raises(StructPEError, match=r"there is no item in the file; reader|has no token|has no node"):
         read(write(name, content))
@@ -228,7 +229,7 @@ def test_a_damaged_file_is_read_or_refused_in_our_words(write, name, data):
 CARDS = sorted(SAMPLES.glob("*/card.yaml"))
 
 
-@pytest.mark.parametrize("card", CARDS, ids=[card.parent.name for card in CARDS])
+@together("card", CARDS)
 def test_the_samples_of_the_project_hold_what_their_cards_say(card):
     content = card.read_text()
     reader = re.search(r"^reader: (\S+)$", content, re.MULTILINE)

@@ -7,7 +7,10 @@ import structpe.formats.text
 from structpe.errors import ReadError, StructureError
 from structpe.formats import as_text, read
 from tests.datasets import SAMPLES, corpus
+from tests.representatives import only
+from tests.together import together
 
+AFRIKAANS = "AF-AfriBooms/af_afribooms-ud-dev"
 SENTENCE = """\
 # sent_id = s1
 # text = Don't bark (dog)!
@@ -62,8 +65,8 @@ def test_words_of_a_range_have_their_part_of_it(write, whole, words, parts):
     assert [text[a:b] for a, b in item.structure.features["span"]] == [*parts, words[-1]]
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "error", "message"),
+@together(
+    "old, new, error, message",
     [
         ("4\tdog", "3\tdog", ReadError, "a.conllu: item 2: 's1': line 19: 'dog' has id 3; ids count 1, 2, 3, ..."),
         (
@@ -160,9 +163,9 @@ def test_the_sample_has_what_its_card_says():
 @pytest.mark.parametrize(
     ("file", "sentences", "words"),
     [
-        ("EWT/en_ewt-ud-dev", 2001, 25147),
+        pytest.param("EWT/en_ewt-ud-dev", 2001, 25147, marks=pytest.mark.slow),
         ("CS-CLTT/cs_cltt-ud-dev", 316, 10710),
-        ("AF-AfriBooms/af_afribooms-ud-dev", 194, 5317),
+        (AFRIKAANS, 194, 5317),
     ],
 )
 def test_real_treebanks(file, sentences, words):
@@ -260,7 +263,7 @@ def test_lines_and_sentences_without_an_end_are_refused(write, monkeypatch):
         read(write("b.conllu", "\n".join(lines)))
 
 
-@pytest.mark.parametrize("file", ["AF-AfriBooms/af_afribooms-ud-dev", "CS-CLTT/cs_cltt-ud-dev"])
+@pytest.mark.parametrize("file", only([AFRIKAANS, "CS-CLTT/cs_cltt-ud-dev"], AFRIKAANS))
 def test_a_treebank_agrees_with_the_conllu_library(file):
     path = corpus(f"ud/{file}.conllu")
     for item, rows in zip(read(path), conllu.parse(path.read_text(encoding="utf-8")), strict=True):

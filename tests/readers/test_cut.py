@@ -8,6 +8,7 @@ import pytest
 
 from structpe.errors import StructPEError
 from structpe.formats import read
+from tests.together import together
 
 TREE = "# sent_id = s{0}\n# text = It go\n1\tIt\t_\tPRON\t_\t_\t2\tnsubj\t_\t_\n2\tgo\t_\tV\t_\t_\t0\troot\t_\tA=b\n\n"
 ENTRY = (
@@ -15,10 +16,10 @@ ENTRY = (
     "<lex comment='good' lid='1'>Text {0}.</lex></entry>\n"
 )
 FILES = {
-    "a.conllu": "".join(map(TREE.format, range(3))),
+    "a.conllu": "".join(map(TREE.format, range(2))),
     "a.ptb": "(S (NP (DT The) (NN bird)) (VP (VBZ sings)))\n( (S (X a)\n    (Y b)))\n(S (A a))\n",
     "a.amr": '# ::id one\n# ::snt A b .\n(a / alpha~e.1 :ARG0 (b / beta))\n\n# ::id two\n(c / gamma :mod "x )")\n',
-    "a.xml": "<benchmark><entries>\n" + "".join(map(ENTRY.format, range(3))) + "</entries></benchmark>\n",
+    "a.xml": "<benchmark><entries>\n" + "".join(map(ENTRY.format, range(2))) + "</entries></benchmark>\n",
     "a.g6": "DQc\nH?AAFFO\n&DI?AO?\n",
     "a.nt": '<http://a> <http://b> <http://c> .\n<http://d> <http://e> "f . "@en .\n_:x <http://e> _:y . # end\n',
     "a.ttl": '@prefix e: <http://x#> .\ne:a e:b "x#", """q " .\n . """ ; a e:C.\n# c .\ne:c e:p [ e:q ( 1 2 ) ] .\n',
@@ -133,7 +134,7 @@ EVIDENCE = [
 ]
 
 
-@pytest.mark.parametrize(("name", "text", "message"), EVIDENCE)
+@together("name, text, message", EVIDENCE)
 def test_a_last_line_that_shows_that_it_is_cut_off_is_an_error(write, name, text, message):
     with pytest.raises(StructPEError, match=message) as caught:
         read(write(name, text))

@@ -17,6 +17,7 @@ import structpe
 from structpe.errors import ReadError, StructPEError
 from structpe.formats import Item, as_items, as_structure, read, triples
 from structpe.formats.facts import facts_of
+from tests.together import together
 
 
 def told(item: Item) -> tuple[Any, ...]:
@@ -45,8 +46,8 @@ def table(rows: list[list[str]], delimiter: str) -> str:
     return text.getvalue()
 
 
-@pytest.mark.parametrize("seed", range(8))
-@pytest.mark.parametrize(("suffix", "delimiter"), [(".tsv", "\t"), (".csv", ","), (".csv", ";")])
+@together("seed", range(8))
+@together("suffix, delimiter", [(".tsv", "\t"), (".csv", ","), (".csv", ";")])
 def test_a_table_is_what_was_written(seed, suffix, delimiter, write):
     """One fact in each row, texts in the rows of their graph; and a list of facts in one cell."""
     made = graphs(seed)
@@ -65,7 +66,7 @@ def test_a_table_is_what_was_written(seed, suffix, delimiter, write):
         assert list(map(told, read(write(f"b{suffix}", table(rows, delimiter)), "facts"))) == wanted
 
 
-@pytest.mark.parametrize("seed", range(8))
+@together("seed", range(8))
 def test_lines_of_json_and_mappings_are_the_same(seed, write):
     made = graphs(seed)
     file = write("a.jsonl", "".join(json.dumps(graph) + "\n\n" for graph in made))
@@ -143,8 +144,8 @@ HEADLESS = (
 )
 
 
-@pytest.mark.parametrize(
-    ("text", "options", "message"),
+@together(
+    "text, options, message",
     [
         ("Osk\tteacher\tIda\n", {}, HEADLESS),
         (
@@ -161,7 +162,7 @@ HEADLESS = (
         (
             "id\ts\tp\to\n1\ta\tr\tb\n2\ta\tr\tb\n1\ta\ts\tb\n",
             {},
-            "item 3: line 4: '1' was read before, from line 2 on; rows of one graph must follow each other, so sort",
+            "item 1: line 2: '1' comes back in line 4; rows of one graph must follow each other, so sort them by 'id'",
         ),
         ("id\ts\tp\to\ttext\n1\t\t\t\tx\n", {}, "item 1: '1': line 2: it has no fact; give subject, relation and obj"),
         ("facts\n[[a\n", {}, "item 1: line 2: '[[a' begins as a list and is none; write [['Osk', 'teacher', 'Ida']]"),
@@ -181,8 +182,8 @@ def test_what_is_wrong_with_a_table_is_said(text, options, message, write):
     assert str(caught.value).startswith(str(caught.value.places[0]))
 
 
-@pytest.mark.parametrize(
-    ("line", "message"),
+@together(
+    "line, message",
     [
         ("{", "item 1: line 1: the line is not JSON: "),
         ("[1]", "item 1: line 1: the line holds '[1]'; give an object of JSON, such as {\"facts\": [["),
@@ -214,6 +215,27 @@ def test_a_bad_row_among_those_of_a_graph_ends_the_reading(write):
     text = "id\ts\tp\to\n1\ta\tr\tb\n1\ta\tr\tb\tc\n1\ta\ts\tb\n"
     with pytest.raises(StructPEError, match="line 3: the row has 5 cells"):
         read(write("a.tsv", text), "facts", on_error="skip")
+
+
+@pytest.mark.parametrize("name", ["a.tsv", "a.jsonl"])
+def test_of_a_graph_whose_rows_are_parted_all_rows_are_bad(name, write):
+    """Each would be a graph that lacks a fact. The others are read."""
+    rows = [
+        ("1", "a", "r", "b"),
+        ("2", "a", "r", "b"),
+        ("1", "a", "s", "b"),
+        ("3", "a", "t", "b"),
+        ("1", "a", "u", "b"),
+    ]
+    text = "\n".join(map("\t".join, [("id", "s", "p", "o"), *rows])) + "\n"
+    if name == "a.jsonl":
+        text = "".join(json.dumps(dict(zip(("id", "s", "p", "o"), row, strict=True))) + "\n" for row in rows)
+    first = text.startswith("id")
+    reading = read(write(name, text), "facts", on_error="skip")
+    assert [told(item)[0] for item in reading] == ["2", "3"]
+    said = [f"comes back in line {3 + first}", "was read before", "was read before"]
+    rest = "; rows of one graph must follow each other, so sort them by 'id'"
+    assert [each.message for each in reading.skipped] == [f"'1' {each}{rest}" for each in said]
 
 
 @pytest.mark.parametrize("column", ["id", "text"])
@@ -328,8 +350,8 @@ def test_graphs_of_networkx_are_read_from_both_files(tmp_path, write):
     assert (one.structure.nodes, one.structure.relations, one.texts) == (("1.5", "2.5"), ("2",), ("one",))
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "message"),
+@together(
+    "name, text, message",
     [
         ("a.json", "{", r"it is not JSON \("),
         ("a.json", "3", r"item 1: it is 3; a graph in node-link form has the lists 'nodes' and 'edges'"),

@@ -8,6 +8,7 @@ from structpe.formats import as_text, read
 from structpe.formats.graph6 import graph6
 from structpe.structure import Structure
 from tests.representatives import only
+from tests.together import together
 
 
 def test_the_example_of_the_description_is_read():
@@ -26,21 +27,21 @@ def test_graphs_are_those_that_networkx_writes(size):
     assert made.edges.tolist() == sorted(map(list, graph.edges))
 
 
-@pytest.mark.parametrize("text", ["", "?@", ":?@", "D", "DQ", "DQcc", "D c", "Dé?", "~?", "~~????", "DQ\x7f"])
+@together("text", ["", "?@", ":?@", "D", "DQ", "DQcc", "D c", "Dé?", "~?", "~~????", "DQ\x7f"])
 def test_what_is_no_graph6_is_refused(text):
     with pytest.raises(ReadError) as caught:
         graph6(text)
     assert str(caught.value) == f"{text!r} is not the text of a graph in graph6; restore the original"
 
 
-@pytest.mark.parametrize("text", ["DQd", "Bx", "&AP", "&@A", ":Fa@x", ":Fa@x]", ":Fa@x^?", ":Fa@x^~~"])
+@together("text", ["DQd", "Bx", "&AP", "&@A", ":Fa@x", ":Fa@x]", ":Fa@x^?", ":Fa@x^~~"])
 def test_bits_that_fill_up_are_0_and_of_sparse6_1(text):
     """One bit too many is set or not; or a list of edges was cut off."""
     with pytest.raises(ReadError, match="is not the text of a graph in graph6; restore the original"):
         graph6(text)
 
 
-@pytest.mark.parametrize("size", [2, 3, 4, 8, 9, 62, 63, 200])
+@together("size", [2, 3, 4, 8, 9, 62, 63, 200])
 def test_sparse6_is_what_networkx_writes(size):
     graph = networkx.MultiGraph(networkx.gnp_random_graph(size, 0.1, seed=size))
     graph.add_edges_from([(0, 1), (size - 1, size - 1), (0, 1), (size - 2, size - 2)])
@@ -56,7 +57,7 @@ def boundaries(size):
     return [last[:k] + [(0, 0)] * more for k in range(len(last)) for more in range(3)] + [[edge] for edge in last]
 
 
-@pytest.mark.parametrize("size", [2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 61, 62, 63, 64, 65, 127, 128])
+@together("size", [2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 61, 62, 63, 64, 65, 127, 128])
 def test_sparse6_at_powers_of_two_is_that_of_networkx(size):
     """networkx fills up with a 0 at n = 2^k in more cases than McKay's description; both are read."""
     for pairs in boundaries(size):
@@ -127,8 +128,8 @@ def test_a_file_has_a_graph_per_line(write):
     assert items[1].metadata == {"text": ":Fa@x^"}
 
 
-@pytest.mark.parametrize(
-    ("line", "message"),
+@together(
+    "line, message",
     [
         (b"D Q", "line 2: 'D Q' is not the text of a graph in graph6; restore the original"),
         (b"&DI?AO", "line 2: '&DI?AO' is not the text"),

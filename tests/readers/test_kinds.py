@@ -16,6 +16,7 @@ import pytest
 
 from structpe.errors import ReadError
 from structpe.formats import read
+from tests.together import together
 
 TEXT = "one\tpartOf\ttwo\n" * 40
 
@@ -89,7 +90,7 @@ FILES = {
 READERS = ["a.tsv", "a.conllu", "a.amr", "a.ptb", "a.g6", "a.smi", "a.csv", "a.nt", "a.ttl", "a.tokens", "a.unknown"]
 
 
-@pytest.mark.parametrize("kind", FILES)
+@together("kind", FILES)
 def test_a_file_of_bytes_is_told_by_what_it_is(write, kind):
     content, message = FILES[kind]
     for name in READERS:
@@ -101,10 +102,8 @@ def test_a_file_of_bytes_is_told_by_what_it_is(write, kind):
         assert place in (f"{path}: ", f"{path}: item 1: "), name
 
 
-@pytest.mark.parametrize(
-    "kind", sorted(set(FILES) - {"utf-16", "utf-16be", "no mark", "other end", "utf-32", "html", "lfs", "zeros"})
-)
-@pytest.mark.parametrize("name", ["a.xml", "a.rdf"])
+@together("kind", sorted(set(FILES) - {"utf-16", "utf-16be", "no mark", "other end", "utf-32", "html", "lfs", "zeros"}))
+@together("name", ["a.xml", "a.rdf"])
 def test_so_is_what_should_be_xml(write, name, kind):
     content, message = FILES[kind]
     with pytest.raises(ReadError) as caught:

@@ -9,6 +9,7 @@ from structpe.errors import ReadError
 from structpe.formats import read
 from structpe.formats.brackets import constituents
 from tests.datasets import corpus
+from tests.together import together
 
 SENTENCE = "(S (NP (DT The) (NN dog)) (VP (VBZ barks) (NP-1 (-NONE- *T*-2))) (. .))"
 
@@ -109,8 +110,8 @@ def test_a_tree_that_is_not_closed_spoils_no_other(write, text):
     assert len(reading.skipped) == 1
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
+@together(
+    "text, message",
     [
         (
             "(S a) b (S c)\n(S d)",

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from structpe.errors import ReadError
 from structpe.formats import as_text, read, stream
 from structpe.formats.rdf import Term, statement, term
+from tests.together import together
 
 pytest.importorskip("pyoxigraph")
 rdflib = pytest.importorskip("rdflib")
@@ -68,8 +69,8 @@ def test_lines(write):
     assert item.metadata["predicates"][0] == "<http://e.org/terms#partOf>"
 
 
-@pytest.mark.parametrize("names", ["local", "full", "terms"])
-@pytest.mark.parametrize("name", ["ttl", "n3", "trig", "rdf"])
+@together("names", ["local", "full", "terms"])
+@together("name", ["ttl", "n3", "trig", "rdf"])
 def test_other_notations_say_the_same(write, name, names):
     lines = write("a.nt", LINES)
     graph = rdflib.Graph().parse(data=LINES, format="nt")
@@ -139,8 +140,8 @@ def test_what_is_no_statement_is_named(write, line, message):
         read(write("a.nt", line + "\n"))
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
+@together(
+    "name, content, message",
     [
         (
             "a.ttl",

@@ -17,6 +17,7 @@ from structpe.errors import ReadError
 from structpe.formats import read
 from structpe.formats.listops import expression, value
 from tests.datasets import corpus
+from tests.together import together
 
 
 def written(folder: Path, text: str) -> Path:
@@ -73,8 +74,8 @@ def test_files_of_the_long_range_arena(tmp_path: Path) -> None:
     assert (item.structure.nodes, item.id) == (("SM", "7", "8"), "2")
 
 
-@pytest.mark.parametrize(
-    ("symbols", "expected"),
+@together(
+    "symbols, expected",
     [
         ("7", 7),
         ("[MIN 3 1 2 ]", 1),

@@ -20,6 +20,7 @@ from structpe.formats.smiles import (
 from structpe.pictures.layout import form_of
 from structpe.structure import Structure
 from tests.datasets import SAMPLES, corpus
+from tests.together import together
 
 
 def test_a_molecule_is_an_undirected_graph():
@@ -180,8 +181,8 @@ def test_a_wide_table_is_named_in_short(write):
     )
 
 
-@pytest.mark.parametrize("strict", [True, False])
-@pytest.mark.parametrize("text", ["[#119]", "[#200]", "[CH2000000]", "[CH260]", "[C+300]", "C[N-1234]", "C[CH300:1]"])
+@together("strict", [True, False])
+@together("text", ["[#119]", "[#200]", "[CH2000000]", "[CH260]", "[C+300]", "C[N-1234]", "C[CH300:1]"])
 def test_an_atom_that_rdkit_chokes_on_is_one_bad_item(write, text, strict):
     reading = read(write("a.smi", f"CCO\n{text} two\nCC\n"), on_error="skip", strict=strict)
     assert [item.structure.size for item in reading] == [3, 2]

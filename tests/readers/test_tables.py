@@ -15,6 +15,7 @@ from structpe.encodings.tabular import Tabular
 from structpe.formats import read
 from structpe.formats.tables import _numbers, feature_graph
 from structpe.positions import Dims
+from tests.together import together
 
 CSV = 'age,"income, net",children,paid\n30,1e3,0,yes\n41,2.5e3,2,no\n29,900,0,yes\n62,4e3,3,no\n35,-1,1,no\n'
 NAMES = ("age", "income, net", "children")
@@ -91,8 +92,8 @@ def test_tab_pet_takes_it(write):
     assert model.encodings
 
 
-@pytest.mark.parametrize(
-    ("content", "options", "message"),
+@together(
+    "content, options, message",
     [
         (CSV, {}, "column 'paid' has texts, 'yes' first, which have no correlation; give relation='mutual informati"),
         (

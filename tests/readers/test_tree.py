@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from structpe.errors import StructureError
 from structpe.formats import tree
+from tests.together import together
 
 
 @st.composite
@@ -43,8 +44,8 @@ def test_numpy_heads_and_one_token_will_do():
     assert tree(["a"], [0], ["root"]).relations == ()
 
 
-@pytest.mark.parametrize(
-    ("tokens", "heads", "labels", "message"),
+@together(
+    "tokens, heads, labels, message",
     [
         ("", [], None, "x:1: the sentence has no token; a tree needs at least one"),
         ("a b", [0], None, "1 heads for 2 tokens; give one per token"),

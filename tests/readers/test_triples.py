@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from structpe.errors import ConversionError, ReadError, StructureError
 from structpe.formats import as_structure, read, triples
 from tests.datasets import corpus
+from tests.together import together
 
 names = st.sampled_from(["Alan Bean", "NASA", "Wheeler", "1932"])
 
@@ -81,8 +82,8 @@ def test_numbered_facts_get_their_names(write):
     assert read(path, "triples", columns="htr", numbered=True)[0].structure.nodes == ("0", "1", "2")
 
 
-@pytest.mark.parametrize(
-    ("files", "message"),
+@together(
+    "files, message",
     [
         ({"t.txt": "3\n0 1 0\n"}, "line 1: 3 lines are announced, 1 follow; restore the file"),
         ({"t.txt": "0 1 0\n"}, "line 1: the first line says how many lines follow; it is '0 1 0'"),

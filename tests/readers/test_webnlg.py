@@ -107,7 +107,7 @@ def test_an_entry_across_the_pieces_of_a_large_file_is_whole(write):
         pytest.param("challenge2017/train", 6940, 18102, 20458, marks=pytest.mark.slow),
         pytest.param("challenge2017/dev", 872, 2268, 2563, marks=pytest.mark.slow),
         pytest.param("challenge2017/test/testdata_with_lex.xml", 1862, 4928, 5378, marks=pytest.mark.slow),
-        ("challenge2017/test/testdata_no_lex.xml", 1862, 0, 5378),
+        pytest.param("challenge2017/test/testdata_no_lex.xml", 1862, 0, 5378, marks=pytest.mark.slow),
         ("challenge2017/test/testdata_unseen_with_lex.xml", 891, 2433, 2450),
         pytest.param("v3.0_en/en/dev", 1667, 4464, 4841, marks=pytest.mark.slow),
     ],

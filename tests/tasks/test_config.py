@@ -10,6 +10,7 @@ from structpe.errors import ConfigError
 from structpe.tasks import config as configurations
 from structpe.tasks.graph_to_text.config import GraphToTextConfig
 from structpe.tasks.runs import load_config, train
+from tests.together import together
 
 TEXT = """
 data: {train: train.txt, dev: [a.txt, b.txt]}
@@ -52,8 +53,8 @@ def test_differences_are_named_by_their_keys(file: Path) -> None:
     assert configurations.differences(one, one) == []
 
 
-@pytest.mark.parametrize(
-    ("override", "text"),
+@together(
+    "override, text",
     [
         (
             "training.stepz=3",

@@ -45,6 +45,7 @@ from structpe.tasks.training.config import HardwareConfig, ValidationConfig
 from structpe.terms import Terms
 from tests.representatives import only
 from tests.tasks.prediction.tiny import single
+from tests.together import together
 
 GRAPH: dict[str, Any] = {
     "width": 24,
@@ -232,7 +233,7 @@ def test_a_layer_without_the_model_around_it() -> None:
             StackConfig(**options)
 
 
-@pytest.mark.parametrize("name", [name for name in MODELS if issubclass(MODELS[name], Block)])
+@together("name", [name for name in MODELS if issubclass(MODELS[name], Block)])
 def test_what_a_block_says_of_dropout_and_heads(name: str) -> None:
     whole, dropped = (_attended(name, 2, dropout) for dropout in (0.0, 0.5))
     drops, heads = MODELS[name].drops, MODELS[name].heads  # type: ignore[attr-defined]

@@ -23,6 +23,7 @@ from structpe.tasks.graph_to_text.generator import Generator
 from structpe.tasks.prediction.predictor import Predictions, Predictor, Signature
 from structpe.tasks.runs import load_run, run_of, train
 from structpe.tasks.runs.text import text_run
+from tests.together import together
 
 CPU = torch.device("cpu")
 WRONG = {
@@ -57,7 +58,7 @@ def predictor() -> Predictor:
     return Predictor(None, signature, CPU)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG)
+@together("wrong", WRONG.values())
 def test_trained_models_explain_what_they_take(generator: Generator, predictor: Predictor, wrong: Any) -> None:
     for act in (generator.generate, generator.evaluate, predictor.predict):
         with pytest.raises(StructPEError):

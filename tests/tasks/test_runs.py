@@ -75,8 +75,18 @@ def test_a_parser_is_a_task_that_spacy_trains(tmp_path: Path, monkeypatch: pytes
     assert plans == [(Plan(("a.conllu",), (), 3, 0, "en"), str(tmp_path / "new"))]
     with pytest.raises(ConfigError, match="the folder of a parser is not replaced; remove it, or choose another one"):
         train(given, fresh=True)
-    with pytest.raises(ConfigError, match="a parser learns from CoNLL-U files; write the trees"):
+    train({**given, "data": {"dev": "b.conllu"}}, data=[{"tokens": ["Go"], "heads": [0]}])
+    assert plans[1][0] == Plan([{"tokens": ["Go"], "heads": [0]}], ("b.conllu",), 3, 0, "en")
+    with pytest.raises(
+        ConfigError, match=r"data\.train names files, and sentences are given as data; leave one of the"
+    ):
         train(given, data=[])
+    with pytest.raises(
+        ConfigError, match=r"data\.train is null, and no sentences are given; name a file or folder in C"
+    ):
+        train({**given, "data": {}})
+    with pytest.raises(ConfigError, match="data has the key 'test'; give 'train' and 'dev', or a list of items"):
+        train({**given, "data": {}}, data={"test": []})
     with pytest.raises(ConfigError, match=r"there is no key named 'training\.width'"):
         load_config(given, ["training.width=3"])
 

@@ -6,10 +6,11 @@ from structpe.errors import StructureError
 from structpe.formats import triples
 from structpe.structure import Structure
 from structpe.transforms.texts import readable, readable_relation, with_readable_labels
+from tests.together import together
 
 
-@pytest.mark.parametrize(
-    ("raw", "clean"),
+@together(
+    "raw, clean",
     [
         ("want-01", "want"),
         ("Alan_Bean", "Alan Bean"),

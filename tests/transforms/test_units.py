@@ -13,6 +13,7 @@ from structpe.formats.amr import graph
 from structpe.structure import Structure, path
 from structpe.transforms.units import Gap, split
 from tests.datasets import SAMPLES, corpus
+from tests.representatives import only
 
 TEXTS = ["the dog barks and does not bark", "dogs don't bark (much)!", "want-01 boy go-02"] * 3
 
@@ -54,6 +55,7 @@ def few_letters(unknown: str | None = None) -> Tokenizer:
     return Tokenizer(models.BPE(vocabulary, []))
 
 
+SHORT = ("amr_sample/test.txt", "trees_sample/sample.conllu")
 KINDS = {"byte": byte_level(), "wordpiece": word_piece(), "unigram": unigram(), "wordlevel": word_level()}
 
 
@@ -110,7 +112,7 @@ def test_a_sentence_is_split_whole_and_aligned_by_offset(tmp_path):
 
 def test_words_of_a_real_sentence_join_to_their_units(tmp_path):
     file = corpus("ud/EWT/en_ewt-ud-dev.conllu")
-    for item in islice(stream(file), 200):
+    for item in islice(stream(file), 60):
         made = split(item.structure, KINDS["byte"], text=item.metadata["text"])
         assert not made.report.missing
         assert not made.report.dropped
@@ -186,7 +188,7 @@ def test_units_follow_the_numbers_of_the_nodes_whatever_the_text_says():
     assert made.structure.unit_texts[-1] == "the"
 
 
-@pytest.mark.parametrize("file", ["amr_sample/train.txt", "kg_sample/train.xml", "trees_sample/sample.conllu"])
+@pytest.mark.parametrize("file", only(["amr_sample/train.txt", "kg_sample/train.xml", *SHORT], *SHORT))
 def test_the_samples_are_split_without_a_loss(file):
     for structure in read(SAMPLES / file).structures:
         assert split(structure, KINDS["byte"]).report.complete

@@ -13,6 +13,7 @@ from structpe import StructPEError
 from structpe.formats import WRITERS, as_text, triples
 from structpe.structure import Structure
 from tests.same import assert_same
+from tests.together import together
 
 FACTS = triples([("Orrin", "partOf", "Isles"), ("Isles", "in", "Sea")])
 
@@ -63,6 +64,6 @@ def test_a_character_that_no_reader_takes_is_not_written(name: str, tmp_path: Pa
         structpe.write([both], tmp_path / "file", to=name)
 
 
-@pytest.mark.parametrize("name", list(WRITERS))
+@together("name", list(WRITERS))
 def test_what_is_written_can_be_read(name: str) -> None:
     assert name in structpe.formats.READERS

@@ -17,11 +17,11 @@ from torch import Tensor
 from structpe.data.batch import Example
 from structpe.data.features import Categories, Features, Numbers
 from structpe.datasets import Benchmark
-from structpe.datasets.own import with_rows
+from structpe.datasets.own import READ, targets_of, with_rows
 from structpe.errors import ConfigError, StructPEError, located, undamaged
 from structpe.formats import as_items
 from structpe.nn.graph_model import GraphModel
-from structpe.objectives import OBJECTIVES, Objective
+from structpe.objectives import METRICS, OBJECTIVES, Objective
 from structpe.plain import read_json
 from structpe.structure import Structure
 from structpe.system.files import atomic_text
@@ -170,18 +170,22 @@ class Predictor:
         model: the model, in evaluation mode and on the device.
         signature: inputs and outputs of the model.
         device: the device.
+        targets: names of the metadata with the targets; by default those of the outputs.
 
     Raises:
         ConfigError: the model predicts pairs of nodes, which it can do only for the graph of its training.
     """
 
-    def __init__(self, model: GraphModel, signature: Signature, device: torch.device) -> None:
+    def __init__(
+        self, model: GraphModel, signature: Signature, device: torch.device, targets: Sequence[str] = ()
+    ) -> None:
         if signature.objective.level == "pair":
             raise ConfigError(
                 "the model predicts pairs of nodes of the graph that it has learned from, and of no other; give a run "
                 "that predicts graphs or nodes"
             )
         self.model, self.signature, self.device = model, signature, device
+        self.targets = tuple(targets) or signature.names
 
     def predict(self, graphs: Any) -> Predictions:
         """Predict graphs, or each of their nodes. The predictions for a graph do not depend on the others.
@@ -208,6 +212,29 @@ class Predictor:
         node = np.concatenate([np.arange(each.size) for each in given]) if self._of_nodes else None
         columns = self.signature.objective.columns(scores, self.signature.names)
         return Predictions(graph, node, scores.numpy(), columns)
+
+    def evaluate(self, graphs: Any) -> tuple[dict[str, float], Predictions]:
+        """Predict graphs, and score the predictions: the metrics of a split that a run reports.
+
+        Args:
+            graphs: as of :meth:`predict`, with their targets in the metadata.
+
+        Raises:
+            ConfigError: an item has no target, or each node has one, which are features; or as of :meth:`predict`.
+            ReadError: a target does not fit the objective; or as of :meth:`predict`.
+        """
+        objective = self.signature.objective
+        if self._of_nodes or objective.name not in READ:
+            what = "nodes" if self._of_nodes else f"what the objective {objective.name!r} needs"
+            raise ConfigError(
+                f"the model predicts {what}, and targets of items are numbers or a class of each graph; score it on a "
+                f"split of its own data: structpe evaluate RUN --split test"
+            )
+        items = as_items(graphs)
+        targets = targets_of(items, self.targets, objective.name, self.signature.names)
+        found = self.predict(items)
+        answers = objective.answer(torch.from_numpy(found.scores), torch.from_numpy(targets)).numpy()
+        return {name: METRICS[name].of(answers, targets) for name in objective.reported}, found
 
     @property
     def _of_nodes(self) -> bool:

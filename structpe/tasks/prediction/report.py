@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 import statistics
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -42,6 +43,7 @@ __all__ = [
     "report",
     "rows",
     "scores",
+    "standard_errors",
     "table_writer",
     "write_rows",
 ]
@@ -523,10 +525,28 @@ def _section(data: str, table: Sequence[TableRow], published: Sequence[Published
     for theirs in published:
         if theirs.data == data:
             test = _with_deviation(theirs.value, theirs.deviation)
-            lines.append(f"| {theirs.name} | {theirs.source} (published) | | {test} |" + " |" * (len(HEADER) - 4))
+            seeds, other = f" {theirs.seeds}" if theirs.seeds else "", _distance(mine, theirs)
+            first = f"| {theirs.name} | {theirs.source} (published{other}) |{seeds} | {test} |"
+            lines.append(first + " |" * (len(HEADER) - 4))
     said = [f"{row.model}, {row.position}, on the test split too: {row.others}." for row in done if row.others]
     measured = {f"commit {r.commit or 'unknown'}{r.day and f', {r.day}'}; {r.versions}; {r.device}" for r in done}
     return [*lines, "", *said, *(f"Measured with {each}." for each in sorted(measured)), ""]
+
+
+def standard_errors(row: TableRow, theirs: Published) -> float | None:
+    """(ours - theirs) / sqrt(s1^2 / n1 + s2^2 / n2); None where a deviation or a number of seeds is missing."""
+    if row.test is None or row.seeds < 2 or row.deviation is None or theirs.deviation is None or theirs.seeds is None:
+        return None
+    squared = row.deviation**2 / row.seeds + theirs.deviation**2 / theirs.seeds
+    return (row.test - theirs.value) / math.sqrt(squared) if squared else None
+
+
+def _distance(mine: Sequence[TableRow], theirs: Published) -> str:
+    """How far the row is that reproduces a number, in words."""
+    for row in mine:
+        if [row.model, row.position] == theirs.row and (z := standard_errors(row, theirs)) is not None:
+            return f"; {row.model}, {row.position}: z = {z:+.2f}"
+    return ""
 
 
 def _heading(data: str, done: Sequence[TableRow]) -> list[str]:

@@ -38,6 +38,9 @@ class Published:
         value: value on the test split.
         source: the publication.
         deviation: deviation over seeds; null if not published.
+        seeds: number of runs that the value is a mean of; null if not published.
+        row: model and position of the row that reproduces it, such as ``[gcn, none]``; null for none. If ``deviation``
+            and ``seeds`` are there, the table says by how many standard errors both differ.
     """
 
     data: str
@@ -45,6 +48,8 @@ class Published:
     value: float
     source: str
     deviation: float | None = None
+    seeds: int | None = None
+    row: list[str] | None = None
 
 
 @dataclass(frozen=True, order=True)
@@ -120,6 +125,8 @@ class StudyConfig:
         for theirs in self.published:
             if theirs.data not in self.data:
                 raise ConfigError(f"published, {theirs.name}: {unknown('data', theirs.data, list(self.data))}")
+            if theirs.row is not None:
+                self._check_row(f"published, {theirs.name}: row", theirs.row)
 
     def _check_twice(self, what: str, given: list[str]) -> None:
         if twice := [each for each, times in Counter(given).items() if times > 1]:

@@ -553,8 +553,11 @@ def train(config: Any = None, overrides: Sequence[str] = (), *, data: Any = None
         overrides: changes of a file or of plain data, such as ``training.steps=100``.
         data: what to learn from, instead of files that the configuration names: a list of items, of mappings such as
             ``{"facts": [("Osk", "teacher", "Ida")], "text": "Ida taught Osk."}``, or of other objects that
-            :func:`structpe.formats.as_item` takes. For texts, also a mapping of these by split, ``train`` and ``dev``,
-            of which each may be a file instead; for prediction, also a :class:`~structpe.datasets.Benchmark`.
+            :func:`structpe.formats.as_item` takes. For texts and parsers, also a mapping of these by split, ``train``
+            and ``dev``, of which each may be a file instead; for prediction, also a
+            :class:`~structpe.datasets.Benchmark`. A parser learns from sentences with heads, such as ``{"tokens":
+            ["Osk", "slept"], "heads": [2, 0], "labels": ["nsubj", "root"], "upos": ["PROPN", "VERB"]}``, trees of
+            networkx, or parsed documents of spaCy.
         fresh: remove an earlier run in the same folder first.
 
     Returns:
@@ -574,7 +577,5 @@ def train(config: Any = None, overrides: Sequence[str] = (), *, data: Any = None
             f"dataclasses.replace, or give its file"
         )
     if isinstance(config, ParserConfig):
-        if data is not None:
-            raise ConfigError("a parser learns from CoNLL-U files; write the trees (structpe.write), and name the file")
-        return train_parser(config, fresh)
+        return train_parser(config, data, fresh)
     return run_of(config, data).train(fresh)

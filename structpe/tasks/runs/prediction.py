@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -208,7 +208,30 @@ class PredictionRun(Run[PredictionConfig, BenchmarkSplit, LearnedPrediction, Out
 
     def ready(self, device: torch.device) -> Predictor:
         model, signature = self.load()
-        return Predictor(model.to(device), signature, device)
+        return Predictor(model.to(device), signature, device, self.config.data.options.get("targets", ()))
+
+    def score(self, part: Literal["valid", "test"], device: torch.device) -> tuple[int, dict[str, float]]:
+        """The number of items in a split of the run's data, and the metrics of the best model so far on them.
+
+        Raises:
+            ConfigError: the split is empty.
+            ReadError: the data are no longer there.
+            StoreError: as of :meth:`load`.
+        """
+        data, learned = self.read(), self.restore()
+        with recorded():
+            _, made, task = self._made(data, learned)
+        numbers = getattr(data.split, part)
+        if not len(numbers):
+            raise data.benchmark.error(f"there is no {part} split; choose another one, or give a file")
+        self.best(task.model)
+        return len(numbers), self._scores(task, getattr(made, part), device)
+
+    def _scores(self, task: Prediction, examples: Sequence[Any], device: torch.device) -> dict[str, float]:
+        task.model.to(device)
+        with torch.no_grad():
+            found = task.scores(examples, device, 0, 1, lambda mine: [mine])
+        return {name: found[name] for name in task.objective.reported}
 
     def _named(self, key: str, make: Callable[[], Any]) -> Any:
         with located(*([self.config.name] if self.config.name else []), key):
@@ -219,10 +242,7 @@ class PredictionRun(Run[PredictionConfig, BenchmarkSplit, LearnedPrediction, Out
     ) -> Outcome:
         """Score the best model on the test split, which is not used before."""
         self.best(task.model)
-        device = device_of(self.config.training.hardware)
-        task.model.to(device)
-        with torch.no_grad():
-            scores = task.scores(data.test, device, 0, 1, lambda mine: [mine])
+        scores = self._scores(task, data.test, device_of(self.config.training.hardware))
         metric = task.objective.metric
         return Outcome(
             metric=metric,
@@ -234,7 +254,7 @@ class PredictionRun(Run[PredictionConfig, BenchmarkSplit, LearnedPrediction, Out
             versions=found,
             data=benchmark.name,
             note=benchmark.note,
-            others={name: scores[name] for name in task.objective.reported if name in scores},
+            others=scores,
         )
 
 

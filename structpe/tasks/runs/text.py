@@ -40,7 +40,7 @@ from structpe.plain.options import recorded
 from structpe.positions.build import build, fitted
 from structpe.system.files import atomic_text, atomic_write
 from structpe.system.printing import say
-from structpe.tasks.config import Reads, differences
+from structpe.tasks.config import Reads, differences, split_given
 from structpe.tasks.graph_to_text.config import GraphToTextConfig, PretrainedTextConfig, TextConfig
 from structpe.tasks.graph_to_text.generator import (
     Generator,
@@ -130,12 +130,7 @@ class TextRun(Run[C, Splits, L, Result], ABC):
 
     def _source(self, part: Literal["train", "dev"]) -> Any:
         """The items of a split, or files with them; None if there is no such split."""
-        given = self.given
-        if isinstance(given, Mapping) and (odd := [key for key in given if key not in ("train", "dev")]):
-            raise ConfigError(f"data has the key {odd[0]!r}; give 'train' and 'dev', or a list of items to learn from")
-        if not isinstance(given, Mapping):
-            given = {"train": given}
-        found = given.get(part)
+        found = split_given(self.given, part)
         return getattr(self.config.data, part) if found is None else found
 
     def _split(self, part: Literal["train", "dev"]) -> list[Item]:

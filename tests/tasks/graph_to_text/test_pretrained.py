@@ -96,7 +96,9 @@ def test_before_training_the_loss_is_that_of_the_checkpoint(name: str, given: An
 
 @pytest.mark.parametrize("name", only(["t5", "llama"], "llama"))
 def test_a_run_that_was_interrupted_ends_with_the_same_bits(name: str, given: Any, tmp_path: Path) -> None:
-    config = tuned(tmp_path, given(name), training={"validation": {"metric": "chrf"}}, dev_texts=2)
+    config = tuned(
+        tmp_path, given(name), training={"validation": {"metric": "chrf"}}, dev_texts=2, search={"longest": 3}
+    )
     result = train(config)
     assert set(result.best) == {"loss", "bleu", "chrf"}
     whole = {file: (tmp_path / "run" / file).read_bytes() for file in ("model.safetensors", "metrics.csv")}
@@ -112,7 +114,7 @@ def test_a_run_that_was_interrupted_ends_with_the_same_bits(name: str, given: An
 
 def test_another_checkpoint_or_tokenizer_is_not_gone_on_with(given: Any, tmp_path: Path) -> None:
     mine = shutil.copytree(given("t5"), tmp_path / "mine")
-    config = tuned(tmp_path, mine, training={"steps": 2})
+    config = tuned(tmp_path, mine, training={"steps": 1})
     train(config)
     (tmp_path / "run" / "result.json").unlink()
     model = hf.T5ForConditionalGeneration.from_pretrained(mine)
@@ -168,7 +170,7 @@ def test_it_writes_the_same_after_it_is_loaded_without_its_checkpoint(name: str,
 
 
 def test_a_trained_run_generates_evaluates_and_can_go_on_as_a_checkpoint(given: Any, tmp_path: Path) -> None:
-    config = tuned(tmp_path, given("llama"), inject=[{"position": POSITION, "layers": [1]}])
+    config = tuned(tmp_path, given("llama"), inject=[{"position": POSITION, "layers": [1]}], training={"steps": 1})
     train(config)
     assert isinstance(config.data.dev, str)
     generator = structpe.load(config.out, "cpu")

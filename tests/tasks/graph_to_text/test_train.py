@@ -122,7 +122,11 @@ def test_a_run_of_another_configuration_is_not_gone_on_with(config: GraphToTextC
 
 def test_the_same_seed_gives_the_same_model_and_a_fresh_run_begins_anew(tmp_path: Path) -> None:
     config = tiny(
-        tmp_path, steps=4, validation={"every": 2}, accumulate=2, optimiser={"schedule": "cosine", "clip": 0.0}
+        tmp_path,
+        steps=2,
+        validation={"every": 2},
+        accumulate=2,
+        optimiser={"schedule": "cosine", "clip": 0.0, "warmup": 1},
     )
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "mine.txt").write_text("not of the run")
@@ -163,7 +167,7 @@ def test_texts_of_a_part_of_the_split_decide_and_are_greedy(tmp_path: Path, monk
     assert (len(first), set(first) <= set(range(6))) == (4, True)
     assert search == SearchConfig(beam=1, longest=12)
     asked.clear()
-    train(changed(config, dev_texts=0, training=replace(config.training, seed=2)), fresh=True)
+    train(changed(config, dev_texts=0, training=replace(config.training, seed=2, steps=2)), fresh=True)
     assert asked[0][0] == list(range(6))
     with pytest.raises(ConfigError, match="dev_texts is -1; give a number of items, or 0 for all"):
         changed(config, dev_texts=-1)

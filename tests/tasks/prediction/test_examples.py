@@ -15,6 +15,7 @@ from structpe.data.store import fingerprint, key
 from structpe.encodings import ENCODINGS
 from structpe.structure import Structure, path
 from structpe.tasks.prediction.encodings import encode
+from tests.together import together
 
 NUMBERS = np.arange(6.0)
 GRAPH = Structure(
@@ -44,7 +45,7 @@ def test_what_another_version_has_encoded_is_not_taken(tmp_path: Path, monkeypat
     assert len(list(tmp_path.glob("depth-*/index.json"))) == 3
 
 
-@pytest.mark.parametrize(
+@together(
     "change",
     [
         lambda: replace(GRAPH, features={"first": NUMBERS[3:], "second": NUMBERS[:3]}),

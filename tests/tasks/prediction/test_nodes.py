@@ -82,7 +82,7 @@ def gradients(model: GraphModel, batch: Batch, made: Benchmark) -> dict[str, Ten
 
 
 @pytest.mark.parametrize(
-    "convolution", only(["gcn", "sage", "gin", "gine", "gatedgcn", "gat", "gatv2"], "gcn", "gatedgcn", "gatv2")
+    "convolution", only(["gcn", "sage", "gin", "gine", "gatedgcn", "gat", "gatv2"], "gcn", "gatedgcn")
 )
 def test_with_room_for_all_the_gradients_are_those_of_the_whole_graph(convolution: str, tmp_path: Path) -> None:
     made = benchmark()

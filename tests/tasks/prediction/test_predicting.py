@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -30,6 +31,7 @@ from tests.cli.running import complaint, output
 from tests.cli.running import structpe as command
 from tests.tasks.prediction.test_pairs import config as pairs
 from tests.tasks.prediction.tiny import MODEL, RWSE, TRAINING, data_in, single
+from tests.together import together
 
 HALOGENS = {"F": "light", "Cl": "light", "Br": "heavy"}
 
@@ -64,6 +66,16 @@ def config(folder: Path, objective: str, targets: list[str], **changed: Any) -> 
     )
 
 
+@pytest.fixture(scope="module")
+def chains(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a run of regression, whose data are gone: they are not needed."""
+    folder = tmp_path_factory.mktemp("chains")
+    train(config(folder, "regression", ["carbons"]))
+    (folder / "chains.csv").unlink()
+    shutil.rmtree(folder / "encodings", ignore_errors=True)
+    return folder / "run"
+
+
 def test_predictions_of_the_test_part_have_the_error_that_the_run_reports(tmp_path: Path) -> None:
     given = config(tmp_path, "regression", ["carbons"])
     outcome = train(given)
@@ -72,7 +84,16 @@ def test_predictions_of_the_test_part_have_the_error_that_the_run_reports(tmp_pa
         for item in read(tmp_path / "chains.csv", column="smiles", features="ogb")
         if item.metadata["part"] == "test"
     ]
-    (tmp_path / "chains.csv").unlink()  # the data are not needed
+    said = {"items": 10, "mae": outcome.test}
+    assert json.loads(output("evaluate", given.out, "--json")) == pytest.approx(said, rel=1e-6)
+    assert output("evaluate", given.out, "--split", "valid") == f"mae {outcome.valid:.4g}\n"
+    (tmp_path / "chains.csv").rename(tmp_path / "gone.csv")  # the data are not needed
+    lines = (tmp_path / "gone.csv").read_text(encoding="utf-8").splitlines()
+    kept = [lines[0], *(line for line in lines if line.endswith(",test"))]
+    (tmp_path / "test.csv").write_text("\n".join(kept) + "\n", encoding="utf-8")
+    found = json.loads(output("evaluate", given.out, tmp_path / "test.csv", "--json"))
+    assert found == pytest.approx(said, rel=1e-5)
+    assert "chains.csv" in complaint("evaluate", given.out, code=1)
     shutil.rmtree(tmp_path / "encodings", ignore_errors=True)
     found = structpe.load(given.out).predict([item.structure for item in test])
     assert len(found) == len(test) == 10
@@ -106,6 +127,14 @@ def test_classes_have_their_names_and_probabilities(tmp_path: Path) -> None:
     assert rows["class"].tolist() == ["heavy" if p > 0.5 else "light" for p in rows["p(heavy)"]]
     tested = [(row, item) for row, item in zip(rows["class"], items, strict=True) if item.metadata["part"] == "test"]
     assert np.mean([row == item.metadata["weight"] for row, item in tested]) == pytest.approx(outcome.test)
+    predictor = structpe.load(given.out)
+    for some in ([item for _, item in tested], [item for _, item in tested if item.metadata["weight"] == "light"]):
+        right = [row == item.metadata["weight"] for row, item in tested if item in some]
+        assert predictor.evaluate(some)[0] == {"accuracy": pytest.approx(np.mean(right))}
+    with pytest.raises(ConfigError, match="the model knows no class 'odd'; it predicts heavy, light"):
+        predictor.evaluate([replace(items[0], metadata={**items[0].metadata, "weight": "odd"})])
+    with pytest.raises(ConfigError, match="there is no column named 'weight'"):
+        predictor.evaluate([replace(items[0], metadata={})])
 
 
 def test_nodes_are_predicted_one_by_one(tmp_path: Path) -> None:
@@ -130,14 +159,9 @@ def test_nodes_are_predicted_one_by_one(tmp_path: Path) -> None:
     np.testing.assert_allclose(two.scores[:64], found.scores, rtol=1e-4, atol=1e-6)
     np.testing.assert_allclose(two.scores[64:], predictor.predict(small).scores, rtol=1e-4, atol=1e-6)
     assert list(two.table(["left", "right"])["id"][[0, -1]]) == ["left", "right"]
-
-
-@pytest.fixture(scope="module")
-def chains(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a run of regression."""
-    folder = tmp_path_factory.mktemp("chains")
-    train(config(folder, "regression", ["carbons"]))
-    return folder / "run"
+    with pytest.raises(ConfigError, match=r"the model predicts nodes, and targets of items are .*; score it on"):
+        predictor.evaluate(graph)
+    assert output("evaluate", given.out) == f"{outcome.metric} {outcome.test:.4g}\n"
 
 
 def test_what_a_model_cannot_read_is_refused(chains: Path) -> None:
@@ -203,8 +227,8 @@ def test_pairs_of_nodes_belong_to_one_graph(tmp_path: Path) -> None:
         structpe.load(given.out)
 
 
-@pytest.mark.parametrize("nodes", [None, Categories((3, 4)), Numbers(5)])
-@pytest.mark.parametrize("name", sorted(OBJECTIVES))
+@together("nodes", [None, Categories((3, 4)), Numbers(5)])
+@together("name", sorted(OBJECTIVES))
 def test_a_signature_is_written_and_read_back(name: str, nodes: Features, tmp_path: Path) -> None:
     made: dict[str, Objective] = {
         "link": Link(2, "mrr", entities=7),
@@ -309,3 +333,12 @@ def test_a_run_is_loaded_by_its_kind(chains: Path) -> None:
     model, signature = PredictionRun.of(chains).load()
     assert signature.names == ("carbons",)
     assert not model.training
+
+
+def test_what_has_no_effect_on_a_score_is_refused(chains: Path) -> None:
+    told = complaint("evaluate", chains, "--beam", "2")
+    assert told == "--beam has no effect on a model that writes no texts; leave it out"
+    told = complaint("evaluate", chains, chains.parent / "chains.csv", "--split", "valid")
+    assert told == "--split has no effect beside FILE, which is scored as a whole; leave it out"
+    told = complaint("evaluate", chains, "--on-error", "skip")
+    assert told == "--on-error is an option of reading, and no file is given; give one, or leave --on-error out"

@@ -59,6 +59,7 @@ def logged(config: StudyConfig, which: Key, values: list[float], metric: str = "
 
 def test_the_table_says_what_the_runs_came_to_and_nothing_else(tmp_path: Path) -> None:
     published = [{"data": "rings", "name": "Theirs", "value": 0.07, "source": "Somebody 2022", "deviation": 0.004}]
+    published.append({**published[0], "name": "The same", "seeds": 4, "row": ["a", "none"]})
     from structpe.tasks.config import make, to_dict
 
     config = make(StudyConfig, {**to_dict(study(tmp_path)), "published": published})
@@ -79,6 +80,8 @@ def test_the_table_says_what_the_runs_came_to_and_nothing_else(tmp_path: Path) -
         "| a | none | 3 | 0.3 ± 0.26 | 0.4 | 1,234 | 7 | 0.2 | 30.0 | 2.0 | 1.5 | 256 | abc |",
         "| b | none | 1 of 3 | 0.25 (one seed) | - | 1,234 | 7 | 0.2 | 30.0 | 2.0 | 1.5 | 256 | def |",
         "| Theirs | Somebody 2022 (published) | | 0.07 ± 0.004 | | | | | | | | | |",
+        # 0.23 / sqrt(0.07 / 3 + 0.004^2 / 4)
+        "| The same | Somebody 2022 (published; a, none: z = +1.51) | 4 | 0.07 ± 0.004 | | | | | | | | | |",
         "",
         "Measured with commit abc, 2026-01-01; structpe 0.1.0, torch 2.13, python 3.11; CPU, 2 cores, 1 thread.",
         "Measured with commit def, 2026-01-02; structpe 0.1.0, torch 2.13, python 3.11; CPU, 2 cores, 2 threads.",

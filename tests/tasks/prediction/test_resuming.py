@@ -87,6 +87,20 @@ def copied(began: Path, tmp_path: Path) -> Path:
     return tmp_path / "copy"
 
 
+@pytest.fixture(scope="module")
+def ended(began: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same, and the run on molecules has gone on to its end."""
+    folder = shutil.copytree(began, tmp_path_factory.mktemp("ended") / "copy")
+    train(single(folder))
+    return folder
+
+
+@pytest.fixture
+def finished(ended: Path, tmp_path: Path) -> Path:
+    shutil.copytree(ended, tmp_path / "finished")
+    return tmp_path / "finished"
+
+
 def changed(file: Path, key: str, change: Callable[[Any], Any]) -> None:
     with np.load(file) as content:
         arrays = dict(content)
@@ -144,10 +158,11 @@ MEAN = {"validation": {"average": 3, "every": 1}}
 
 @pytest.mark.parametrize("training", only([{"order": "by-size"}, {"order": "shuffled"}, MEAN], MEAN), ids=str)
 def test_with_each_option_it_goes_on_to_the_same_bits(training: dict[str, Any], tmp_path: Path) -> None:
-    configs = [replace(single(tmp_path, training=training), out=str(tmp_path / name)) for name in ("one", "other")]
+    given = single(tmp_path, training={"steps": 6, **training})
+    configs = [replace(given, out=str(tmp_path / name)) for name in ("one", "other")]
     train(configs[0])
     with pytest.raises(Stop):
-        stopped(configs[1], at=8)
+        stopped(configs[1], at=5)
     train(configs[1])
     same_results(tmp_path / "one", tmp_path / "other")
 
@@ -184,10 +199,9 @@ def test_a_signal_ends_it_with_a_checkpoint_and_it_ends_the_same(
     same_results(copied / "signalled", copied / "run")
 
 
-def test_an_edited_result_is_refused(copied: Path) -> None:
-    config = single(copied)
-    train(config)
-    file = copied / "run" / "result.json"
+def test_an_edited_result_is_refused(finished: Path) -> None:
+    config = single(finished)
+    file = finished / "run" / "result.json"
     text = file.read_text()
     assert Outcome.load(file.parent) is not None
     file.write_text(text.replace('"test": ', '"test": 1', 1))
@@ -202,11 +216,10 @@ def test_a_run_or_study_without_a_folder_is_refused(tmp_path: Path) -> None:
         StudyConfig(data={"a": {}}, models={"b": {}}, out=" ")
 
 
-def test_what_a_process_killed_at_the_very_end_has_left_goes(copied: Path, tmp_path: Path) -> None:
+def test_what_a_process_killed_at_the_very_end_has_left_goes(finished: Path, tmp_path: Path) -> None:
     """Its result was written, its checkpoints were not removed yet, or the folder that a writer works in was not."""
-    config = single(copied)
-    train(config)
-    folder = copied / "run"
+    config = single(finished)
+    folder = finished / "run"
     whole = sorted(folder.rglob("*"))
     for again in (lambda: train(config), lambda: PredictionRun(config).finished()):
         (folder / "checkpoints" / ".step-00000012.tmp").mkdir(parents=True)

@@ -18,6 +18,7 @@ from structpe.tasks.runs import train
 from structpe.tasks.training.config import HardwareConfig, OptimiserConfig, TrainingConfig
 from structpe.tasks.training.optimiser import check_optimiser, optimiser
 from tests.tasks.graph_to_text.tiny import changed, resumed, tiny
+from tests.together import together
 
 ADAFACTOR = OptimiserConfig("Adafactor", {"eps": [1e-15, 1e-3]})
 
@@ -77,8 +78,8 @@ def test_a_class_of_another_package_is_named_by_its_path() -> None:
     assert made.defaults["lr"] == 5e-4 / 4
 
 
-@pytest.mark.parametrize(
-    ("name", "options", "message"),
+@together(
+    "name, options, message",
     [
         ("Adafacter", {}, "'Adafacter' is not an optimiser; give the name of a class of torch.optim, such as AdamW or"),
         ("Optimizer", {}, "'Optimizer' is not an optimiser; give the name of a class of torch.optim, such as AdamW or"),

@@ -13,6 +13,7 @@ from structpe.tasks.graph_to_text.config import TextTraining
 from structpe.tasks.prediction.config import PredictionTraining
 from structpe.tasks.training.config import OptimiserConfig, TrainingConfig
 from structpe.tasks.training.optimiser import factor
+from tests.together import together
 
 
 @pytest.mark.parametrize(
@@ -32,8 +33,8 @@ def test_without_warm_up_training_begins_at_the_highest_rate() -> None:
     assert factor(0, TrainingConfig(optimiser=OptimiserConfig(warmup=0))) == 1.0
 
 
-@pytest.mark.parametrize(
-    ("wrong", "text"),
+@together(
+    "wrong, text",
     [
         ({"steps": 0}, "training.steps is 0; it must be 1 or more"),
         (
