@@ -50,7 +50,9 @@ from structpe import attend, build, encode, path
 more = sorted(set(sys.modules) - before)
 loaded = [name for name in ("structpe.formats", "structpe.nn.layer") if name in sys.modules]
 modules = [structpe.formats.tree.__module__, structpe.nn.layer.__name__]
-print(json.dumps([at_once, len(before), more, loaded, modules]))
+from structpe.adapters import hosts, pyg, pytorch, timm, transformers
+heavy = [name for name in ("torch._dynamo", "transformers", "torch_geometric", "timm") if name in sys.modules]
+print(json.dumps([at_once, len(before), more, heavy, loaded, modules]))
 """
 
 
@@ -114,6 +116,11 @@ def test_a_look_up_imports_what_it_names_and_not_all() -> None:
     )
     assert int(loaded) < 50
     assert all_of_them == f"True {len(MODELS) + 1}"
+
+
+def test_adapters_import_neither_their_hosts_nor_the_compiler(imported: Any) -> None:
+    _, _, _, heavy, *_ = imported
+    assert heavy == []
 
 
 def test_a_name_needs_few_modules_beside_those_of_torch(imported: Any) -> None:

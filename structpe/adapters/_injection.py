@@ -41,6 +41,7 @@ __all__ = [
     "TokenPaths",
     "Where",
     "check_trial",
+    "constant",
     "difference",
     "running",
     "size_of",
@@ -48,6 +49,7 @@ __all__ = [
 ]
 
 
+F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 
 _ADDED = ("bias", "key", "query", "product", "value")
@@ -307,6 +309,15 @@ def _changed(position: PositionModel, x: Tensor, prepared: Any, site: Site) -> T
     return position.layer(x, prepared, site)
 
 
+def constant(function: F) -> F:
+    """What ``torch.compile`` calls while it traces, and does not trace: ``torch.compiler.assume_constant_result``.
+
+    That function imports all of the compiler, which takes two seconds, to set this attribute.
+    """
+    function._dynamo_marked_constant = True  # type: ignore[attr-defined]
+    return function
+
+
 class TokenPaths:
     """Positions of texts as paths of their tokens.
 
@@ -326,7 +337,7 @@ class TokenPaths:
         self._encode(size)
         return self.traced[size]
 
-    @torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
+    @constant
     def _encode(self, size: int) -> Tensor:
         """Encode a text. In a compiled model this runs once per length, and is not traced."""
         self.traced[size] = encode([path([""] * size)], self.encodings)

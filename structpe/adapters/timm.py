@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 from torch.overrides import TorchFunctionMode
 
-from structpe.adapters._injection import Host, Injected, Layers, Where
+from structpe.adapters._injection import Host, Injected, Layers, Where, constant
 from structpe.adapters._passes import Altered, Frozen, Passes
 from structpe.adapters._tokens import NONE, TokenPositions, TokenUnits
 from structpe.attention import attend
@@ -179,7 +179,7 @@ class _Images:
             self.known[shape] = found
         return found
 
-    @torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
+    @constant
     def _encode(self, shape: tuple[int, ...]) -> Tensor:
         """Encode a grid. In a compiled model this runs once per shape, and is not traced."""
         if shape not in self.known:

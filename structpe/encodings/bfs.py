@@ -77,7 +77,7 @@ class Adjacent:
     def steps_from(self, roots: Ids) -> Ids:
         """(T,) the length of the shortest path from the root (g,) of each graph, counted in it; -1 without a path."""
         result = np.full(len(self.indptr) - 1, -1)
-        _steps(self.start, self.indptr, self.indices, roots, result)
+        _steps(self.start, self.indptr, self.indices, roots, np.empty_like(result), result)
         return result
 
 
@@ -88,26 +88,25 @@ def _adjacent(
     """Fill (T + 1,) where the neighbours of each node begin, and the neighbours, counted in their graph."""
     for g in range(len(start) - 1):
         for e in range(edge_start[g], edge_start[g + 1]):
-            indptr[edges[e, 0] + 1] += 1
+            indptr[edges[e, 0]] += 1
             if mirrored[g]:
-                indptr[edges[e, 1] + 1] += 1
+                indptr[edges[e, 1]] += 1
     for node in range(len(indptr) - 1):
         indptr[node + 1] += indptr[node]
-    filled = indptr[:-1].copy()
+    # Each is where the neighbours of a node end, and moves down to where they begin.
     for g in range(len(start) - 1):
         first = start[g]
         for e in range(edge_start[g], edge_start[g + 1]):
             source, target = edges[e, 0], edges[e, 1]
-            indices[filled[source]] = target - first
-            filled[source] += 1
+            indptr[source] -= 1
+            indices[indptr[source]] = target - first
             if mirrored[g]:
-                indices[filled[target]] = source - first
-                filled[target] += 1
+                indptr[target] -= 1
+                indices[indptr[target]] = source - first
 
 
 @compiled
-def _steps(start: Ids, indptr: Ids, indices: NDArray[np.int32], roots: Ids, result: Ids) -> None:
-    queue = np.empty(len(result), dtype=np.int64)
+def _steps(start: Ids, indptr: Ids, indices: NDArray[np.int32], roots: Ids, queue: Ids, result: Ids) -> None:
     for g in range(len(start) - 1):
         first, at, last = start[g], 0, 1
         queue[0] = first + roots[g]
@@ -124,24 +123,24 @@ def _steps(start: Ids, indptr: Ids, indices: NDArray[np.int32], roots: Ids, resu
 
 
 @compiled
-def _line(missing: int, digits: Array, i: int, level: int, count: int, spread: Array, line: Array) -> None:
+def _line(missing: int, room: Array, i: int, level: int, count: int, spread: Array, line: Array) -> None:
     """The steps from node i to ``count`` times eight targets, a byte each: 255 for those that are missing."""
     byte = np.uint64(255)
     for c in range(count):
         shift, digit = np.uint64(8 * c), 0
         packed = spread[(missing >> shift) & byte] * byte
         while level >> digit:
-            packed |= spread[(digits[digit, i] >> shift) & byte] << np.uint64(digit)
+            packed |= spread[(room[2 + digit, i] >> shift) & byte] << np.uint64(digit)
             digit += 1
         line[c] = packed
 
 
 @compiled
 def squares(
-    start: Ids, at: Ids, widths: Ids, edge_start: Ids, edges: Ids, mirrored: Array, most: int, spread: Array,
-    left: Array, found: Array,
+    start: Ids, at: Ids, widths: Ids, edge_start: Ids, edges: Ids, mirrored: Array, left: Array, found: Array,
+    spread: Array, room: Array, line: Array, numbers: Array, ends: Array,
 ) -> tuple[int, bool]:  # fmt: skip
-    """All pairs of each graph of at most ``most`` nodes, 64 targets at a time, a graph after the other.
+    """All pairs of each graph for which there is room, 64 targets at a time, a graph after the other.
 
     The longest path of those that are done is returned, and whether a pair has none.
 
@@ -152,36 +151,38 @@ def squares(
         edge_start: (g + 1,) the first edge of each.
         edges: (E, 2) the edges.
         mirrored: (g,) whether edges are walked in both directions.
-        most: the number of nodes.
-        spread: :data:`BYTES`.
         left: (g,) which graphs; those that are done become False, unless they are larger or have paths of more than 63
             edges.
         found: flat matrices: the lengths, 255 where no path leads; those of graphs that are left mean nothing.
+        spread: :data:`BYTES`.
+        room: (9, n) words; larger graphs are left.
+        line: (8,) words.
+        numbers: (64,) their bytes.
+        ends: (e, 2) as many edges as a graph has at the most; unsigned, which are not compared with 0.
     """
-    none, one, line = np.uint64(0), np.uint64(1), np.empty(8, dtype=np.uint64)
-    room, digits, numbers = np.empty((2, most), line.dtype), np.empty((7, most), line.dtype), line.view(np.uint8)
+    none, one, most = np.uint64(0), np.uint64(1), room.shape[1]
     longest, lacking = 0, none
-    ends = np.empty((np.diff(edge_start).max() if len(widths) else 0, 2), dtype=np.uint32)  # not compared with 0
     for g in range(len(start) - 1):
         n, count = start[g + 1] - start[g], edge_start[g + 1] - edge_start[g]
         left[g], mine = n > most and left[g], left[g] and n <= most
         for e in range(count if mine else 0):
             ends[e, 0], ends[e, 1] = edges[edge_start[g] + e, 0] - start[g], edges[edge_start[g] + e, 1] - start[g]
         for first in range(0, n if mine else 0, 64):
-            last, level, moved, old, new = min(n, first + 64), 0, one, room[0, :n], room[1, :n]
-            old[:] = none
-            for j in range(first, last):
-                old[j] = one << np.uint64(j - first)
+            last, level, moved = min(n, first + 64), 0, one
+            old, new = room[0], room[1]
+            for i in range(n):
+                old[i] = one << np.uint64(i - first) if first <= i < last else none
             while moved and level < 64:
                 level, digit, moved = level + 1, 0, none
                 # One more step for the targets not reached yet: as in adding one to a binary number, each digit up to
                 # the lowest one of `level` flips, for all targets at once.
                 while (level >> digit) << digit == level:
-                    its, known = digits[digit, :n], level != 1 << digit
+                    its, known = room[2 + digit], level != 1 << digit
                     for i in range(n):
                         its[i] = (its[i] if known else none) ^ ~old[i]
                     digit += 1
-                new[:] = old
+                for i in range(n):
+                    new[i] = old[i]
                 for e in range(count):
                     new[ends[e, 0]] |= old[ends[e, 1]]
                     if mirrored[g]:
@@ -195,7 +196,7 @@ def squares(
             longest, unused = max(longest, level - 1), np.uint64(64 - (last - first))
             for i in range(n):
                 lacking |= (~old[i] << unused) >> unused
-                _line(~old[i], digits, i, level, (last - first + 7) >> 3, spread, line)
+                _line(~old[i], room, i, level, (last - first + 7) >> 3, spread, line)
                 row = found[at[g] + i * widths[g] + first : at[g] + i * widths[g] + last]
                 for j in range(len(row)):
                     row[j] = numbers[j]
@@ -206,7 +207,8 @@ def squares(
 def _sorted_ends(edges: Ids, begin: int, end: int, node: int, n: int, first: Array, near: Array) -> None:
     """Fill ``near`` with the neighbours of each node of a graph, which begin at ``first``; all counted in the graph."""
     one, two = np.uint64(1), np.uint64(2)
-    first[: n + 2] = 0
+    for i in range(n + 2):
+        first[i] = 0
     for e in range(begin, end):
         first[np.uint64(edges[e, 0] - node) + two] += np.uint32(1)
         first[np.uint64(edges[e, 1] - node) + two] += np.uint32(1)
@@ -250,7 +252,8 @@ def _grow(n: int, first: Array, near: Array, words: Array, numbers: Array, order
     none, one, three, line = np.uint64(0), np.uint64(1), np.uint64(3), np.uint64(16)
     ones, new, low = np.uint64(0x0101010101010101), np.uint32(1 << 31), np.uint64(0x7F7F7F7F7F7F7F7F)
     size, parts, width = none, 0, np.uint64((n + 7) >> 3)
-    when[:n] = new
+    for i in range(n):
+        when[i] = new
     for root in range(n):
         if when[root] != new:
             continue
@@ -272,7 +275,8 @@ def _grow(n: int, first: Array, near: Array, words: Array, numbers: Array, order
                         far |= joined > 2 or numbers[(mine << three) + other] > 3
                         _shorten(words, mine, theirs, width, ones)
             if not joined:
-                words[mine : mine + width] = low
+                for w in range(width):
+                    words[mine + w] = low
                 if n & 7:  # beyond the last node, 0: as if the root were there, too
                     words[mine + width - one] = low >> np.uint64(64 - 8 * (n & 7))
             numbers[(mine << three) + node] = 0
@@ -288,17 +292,25 @@ def _grow(n: int, first: Array, near: Array, words: Array, numbers: Array, order
 
 @compiled
 def grown(
-    start: Ids, at: Ids, widths: Ids, edge_start: Ids, edges: Ids, mirrored: Array, left: Array, found: Array
-) -> tuple[int, bool]:
+    start: Ids, at: Ids, widths: Ids, edge_start: Ids, edges: Ids, mirrored: Array, left: Array, found: Array,
+    words: Array, numbers: Array, near: Array, order: Array, when: Array, first: Array,
+) -> tuple[int, bool]:  # fmt: skip
     """As :func:`squares`, of graphs of up to 127 nodes with few cycles, whose edges are walked in both directions.
 
     Nodes are added in the order of a search. The row of a node is that of a neighbour, one step more; only where it
     joins nodes that were more than two steps apart, a way through it may be shorter, and all rows are compared with it.
     Eight lengths are a word, each a number of seven bits, of which 127 means that no path leads.
+
+    Args:
+        start, at, widths, edge_start, edges, mirrored, left, found: as of :func:`squares`.
+        words: room for 127 rows of 16 words.
+        numbers: their bytes.
+        near: room for twice as many numbers as there are edges, at most 190; those of 32 bits.
+        order, when: room for a number of each node.
+        first: room for two more.
     """
-    longest, lacking, line, three = np.uint64(0), False, np.uint64(16), np.uint64(3)  # 16 words are a row
-    words, near, order = np.empty(127 * 16, np.uint64), np.empty(400, np.uint32), np.empty(127, np.uint32)
-    when, first, numbers = np.empty(127, np.uint32), np.empty(129, np.uint32), words.view(np.uint8)
+    longest, lacking = np.uint64(0), False
+    line, three = np.uint64(16), np.uint64(3)
     for g in range(len(start) - 1):
         n, begin, end = start[g + 1] - start[g], edge_start[g], edge_start[g + 1]
         left[g] = n > 127 or end - begin > n + n // 2 or not mirrored[g]
@@ -338,8 +350,9 @@ def small_signs(start: Ids, pairs: Ids, left: NDArray[np.bool_], lengths: Array,
 
 @compiled
 def levels(
-    indptr: Ids, indices: NDArray[np.int32], node: int, first: int, most: int, old: Array, new: Array, digits: Array
-) -> int:
+    indptr: Ids, indices: NDArray[np.int32], node: int, first: int, most: int, old: Array, new: Array, digits: Array,
+    full: Array, done: Array,
+) -> int:  # fmt: skip
     """Search the paths to WORDS words of targets of one graph; the number of steps, or -1 if there would be more.
 
     Args:
@@ -351,11 +364,13 @@ def levels(
         old: (n, WORDS) room; in the end the targets that are reached.
         new: the same, both empty.
         digits: (DIGITS, n, WORDS) empty; in the end the steps to each target.
+        full: (WORDS,) room, empty, for all targets.
+        done: (n,) room, empty, bytes.
     """
     # Two arrays take turns, so each step reads what the one before has found. A node that has reached all targets
     # (`done` is 1) is copied once more, until both hold it (2), and is then left out.
-    n, one, here, there = len(old), np.uint64(1), old, new
-    full, done = np.zeros(8, dtype=np.uint64), np.zeros(n, dtype=np.uint8)
+    n, one = len(old), np.uint64(1)
+    here, there = old, new
     for j in range(first, min(n, first + 512)):
         old[j, (j - first) >> 6] |= one << np.uint64((j - first) & 63)
         full[(j - first) >> 6] |= one << np.uint64((j - first) & 63)
@@ -393,11 +408,15 @@ def levels(
 
 
 @compiled
-def unpack(reached: Array, digits: Array, steps: int, first: int, spread: Array, result: Array) -> None:
-    """From what :func:`levels` found to a part of the lengths (n, n) of a graph, from the first target on."""
-    n, end = len(reached), min(len(reached), first + 512)
-    line, byte = np.zeros(64, dtype=np.uint64), np.uint64(255)
-    lengths = line.view(np.uint8)
+def unpack(
+    reached: Array, digits: Array, steps: int, first: int, spread: Array, line: Array, lengths: Array, result: Array
+) -> None:
+    """From what :func:`levels` found to a part of the lengths (n, n) of a graph, from the first target on.
+
+    There is room for 64 words (``line``), whose bytes are ``lengths``.
+    """
+    n, byte = len(reached), np.uint64(255)
+    end = min(n, first + 512)
     for i in range(n):
         for w in range(8):
             missing = ~reached[i, w]
@@ -413,28 +432,30 @@ def unpack(reached: Array, digits: Array, steps: int, first: int, spread: Array,
 
 
 @compiled
-def queues(indptr: Ids, indices: NDArray[np.int32], node: int, top: int, result: Array) -> bool:
+def queues(indptr: Ids, indices: NDArray[np.int32], node: int, top: int, queue: Array, result: Array) -> bool:
     """Fill the lengths (n, n) of one graph by a search from each node; whether the dtype holds all of them.
 
-    Its largest number, ``top``, stands for pairs without a path.
+    Its largest number, ``top``, stands for pairs without a path. The queue is room for the nodes.
     """
-    n, queue = len(result), np.empty(len(result), dtype=np.int32)
+    n, one = len(result), np.uint64(1)
     for i in range(n):
         mine = result[i]
-        mine[:] = top
+        for j in range(n):
+            mine[j] = top
         mine[i], queue[0] = 0, i
-        at, last = 0, 1
+        at, last = np.uint64(0), one  # unsigned: not compared with 0
         while at < last:
             here = queue[at]
-            at += 1
+            at += one
             length = mine[here] + 1
             for p in range(indptr[node + here], indptr[node + here + 1]):
-                if mine[indices[p]] == top:
+                other = indices[p]
+                if mine[other] == top:
                     if length >= top:
                         return False
-                    mine[indices[p]] = length
-                    queue[last] = indices[p]
-                    last += 1
+                    mine[other] = length
+                    queue[last] = other
+                    last += one
     return True
 
 

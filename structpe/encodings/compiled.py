@@ -3,8 +3,9 @@
 A kernel is a plain function of arrays and numbers, decorated by :class:`compiled`. Its caller has another way, with the
 same result, and asks first whether the kernel pays. To import numba takes as long as the distances of 10,000 molecules
 without it, to compile a kernel up to twenty times as long. So a process takes the other way until it has spent about a
-quarter of a second on what the kernel does. A kernel runs on one thread: numba's own threads would reset those of
-PyTorch.
+quarter of a second on what the kernel does. A kernel is given its room, and loops over it: to create arrays, to assign
+slices and to call NumPy's functions takes longer to compile than all the rest. It runs on one thread: numba's own
+threads would reset those of PyTorch.
 """
 
 from __future__ import annotations

@@ -136,16 +136,25 @@ def _small(
         result: where. Those of graphs that are left, as they are larger or have long paths, mean nothing.
     """
     if bfs_module.squares.pays(OF_A_LIST + int(graphs.pair_start[-1])):
-        left, ends = np.ones_like(mirrored), (graphs.edge_start, graphs.edges)
-        high, lacking = bfs_module.grown(graphs.start, at, widths, *ends, mirrored, left, result)
+        left = np.ones_like(mirrored)
+        given = graphs.start, at, widths, graphs.edge_start, graphs.edges, mirrored, left, result
+        high, lacking = bfs_module.grown(*given, *_words(127 * 16), *np.empty((4, 400), dtype=np.uint32))
         if left.any():
-            found = bfs_module.squares(graphs.start, at, widths, *ends, mirrored, _WIDE, bfs_module.BYTES, left, result)
+            room, most = np.empty((9, _WIDE), dtype=np.uint64), int(np.diff(graphs.edge_start).max())
+            ends = np.empty((most, 2), dtype=np.uint32)
+            found = bfs_module.squares(*given, bfs_module.BYTES, room, *_words(8), ends)
             high, lacking = max(high, found[0]), lacking or found[1]
         return left, (0, high, lacking)
     left = graphs.sizes > _WIDE
     parts = _parts(graphs, np.ones_like(left), at, widths, result)
     left[bfs_module.by_words(graphs, mirrored, np.flatnonzero(~left), parts)] = True
     return left, None
+
+
+def _words(count: int) -> tuple[Array, Array]:
+    """Room for so many words, and their bytes."""
+    words = np.empty(count, dtype=np.uint64)
+    return words, words.view(np.uint8)
 
 
 def _small_signs(graphs: Graphs, left: NDArray[np.bool_], result: NDArray[np.int8]) -> None:
@@ -175,9 +184,10 @@ def _large_compiled(graphs: Graphs, mirrored: NDArray[np.bool_], parts: Sequence
     for number, (node, part) in enumerate(zip(starts.tolist(), parts, strict=True)):
         if not deep[number] and _in_words(near, node, part):
             continue
-        if not bfs_module.queues(near.indptr, near.indices, node, np.iinfo(part.dtype).max, part):
+        queue = np.empty(len(part), dtype=np.int32)
+        if not bfs_module.queues(near.indptr, near.indices, node, np.iinfo(part.dtype).max, queue, part):
             wide = np.empty(part.shape, dtype=np.uint16)
-            bfs_module.queues(near.indptr, near.indices, node, np.iinfo(wide.dtype).max, wide)
+            bfs_module.queues(near.indptr, near.indices, node, np.iinfo(wide.dtype).max, queue, wide)
             yield number, wide
 
 
@@ -186,10 +196,11 @@ def _in_words(near: bfs_module.Adjacent, node: int, result: Array) -> bool:
     n, count = len(result), bfs_module.WORDS
     for first in range(0, n, 64 * count):
         reached, digits = np.zeros((2, n, count), dtype=np.uint64), np.zeros((bfs_module.DIGITS, n, count), np.uint64)
-        steps = bfs_module.levels(near.indptr, near.indices, node, first, STEPS, reached[0], reached[1], digits)
+        room = np.zeros(count, dtype=np.uint64), np.zeros(n, dtype=np.uint8)
+        steps = bfs_module.levels(near.indptr, near.indices, node, first, STEPS, *reached, digits, *room)
         if steps < 0:
             return False
-        bfs_module.unpack(reached[0], digits, steps, first, bfs_module.BYTES, result)
+        bfs_module.unpack(reached[0], digits, steps, first, bfs_module.BYTES, *_words(64), result)
     return True
 
 

@@ -391,7 +391,7 @@ def _compiled(graphs: Graphs, steps: _Steps, longest: int, cut: bool) -> Iterato
     symbol, widths = (steps.step >> steps.bits).astype(np.int32), graphs.sizes[graphs.graph]
     most = max(min(_TOGETHER, int(graphs.pair_start[-1])), int(widths.max()))
     queue = [np.empty(most, dtype=np.int32) for _ in range(6)]
-    trie = np.empty((3, most + _FIRST), dtype=np.int32)
+    trie, count = np.empty((3, most + _FIRST), dtype=np.int32), np.empty(steps.symbols + 1, dtype=np.int64)
     trie[:, :_FIRST] = [[0, 0, 0], range(_FIRST), [0, 0, 0]]
     for part in blocks(widths, _TOGETHER):
         index = np.full(int(widths[part].sum()), _FREE, dtype=np.int32)
@@ -399,9 +399,36 @@ def _compiled(graphs: Graphs, steps: _Steps, longest: int, cut: bool) -> Iterato
         queue[0][:filled], queue[2][:filled] = np.arange(part.start, part.stop), _EMPTY
         queue[1][:filled] = rows + queue[0][:filled] - base[part]
         index[queue[1][:filled]] = _EMPTY
-        used = _search(filled, steps.first, target, symbol, longest, cut, steps.symbols, index, *queue, trie)
+        used = _search(filled, steps.first, target, symbol, longest, cut, count, index, *queue, trie)
         index[index == _FREE] = _NONE
         yield _Found(index.astype(np.min_scalar_type(used)), trie[:, :used].copy())
+
+
+@compiled
+def _sort(
+    fresh: int, filled: int, count: Ids, node: Array, pair: Array, group: Array, last: Array, moved_node: Array,
+    moved_pair: Array,
+) -> None:  # fmt: skip
+    """By symbol, from ``fresh`` on; equal ones stay in order."""
+    if filled - fresh <= _FEW:
+        for i in range(fresh + 1, filled):
+            here, reached, own = node[i], pair[i], last[i]
+            k = i
+            while k > fresh and last[k - 1] > own:
+                node[k], pair[k], last[k] = node[k - 1], pair[k - 1], last[k - 1]
+                k -= 1
+            node[k], pair[k], last[k] = here, reached, own
+    else:
+        for own in range(len(count)):
+            count[own] = 0
+        for i in range(fresh, filled):
+            moved_node[i], moved_pair[i], group[i] = node[i], pair[i], last[i]
+            count[last[i] + 1] += 1
+        for own in range(1, len(count)):
+            count[own] += count[own - 1]
+        for i in range(fresh, filled):
+            k, count[group[i]] = fresh + count[group[i]], count[group[i]] + 1
+            node[k], pair[k], last[k] = moved_node[i], moved_pair[i], group[i]
 
 
 @compiled
@@ -412,7 +439,7 @@ def _search(
     symbol: Array,
     longest: int,
     cut: bool,
-    symbols: int,
+    count: Ids,
     index: Array,
     node: Array,
     pair: Array,
@@ -427,9 +454,9 @@ def _search(
     The queue has pairs (their node and number, the sequence that leads there, its last symbol) in the order of
     sequences, which is that of the nodes of the trie. Those with one sequence are a group. What is reached from a
     group has the smallest symbol of any of its steps there, and is then sorted by symbol; until that the index has
-    the place in the queue, as -2 and less.
+    the place in the queue, as -2 and less. ``count`` is room for a number of each symbol, and one more.
     """
-    count, done, used, length = np.zeros(symbols + 1, dtype=np.int64), 0, _FIRST, 0
+    done, used, length = 0, _FIRST, 0
     while done < filled:
         level, length = filled, length + 1
         while done < level:
@@ -448,25 +475,12 @@ def _search(
                 for i in range(fresh, filled):
                     index[pair[i]] = group[i] = mine if cut else _LONG
                 continue
-            if filled - fresh <= _FEW:
-                for i in range(fresh + 1, filled):
-                    here, reached, own, k = node[i], pair[i], last[i], i
-                    while k > fresh and last[k - 1] > own:
-                        node[k], pair[k], last[k], k = node[k - 1], pair[k - 1], last[k - 1], k - 1
-                    node[k], pair[k], last[k] = here, reached, own
-            else:
-                count[:] = 0
-                for i in range(fresh, filled):
-                    moved_node[i], moved_pair[i], group[i] = node[i], pair[i], last[i]
-                    count[last[i] + 1] += 1
-                count[:] = np.cumsum(count)
-                for i in range(fresh, filled):
-                    k, count[group[i]] = fresh + count[group[i]], count[group[i]] + 1
-                    node[k], pair[k], last[k] = moved_node[i], moved_pair[i], group[i]
+            _sort(fresh, filled, count, node, pair, group, last, moved_node, moved_pair)
             for i in range(fresh, filled):
                 if last[i] != before:
                     before = last[i]
-                    trie[0, used], trie[1, used], trie[2, used], used = mine, before, length, used + 1
+                    trie[0, used], trie[1, used], trie[2, used] = mine, before, length
+                    used += 1
                 index[pair[i]] = group[i] = used - 1
     return used
 

@@ -141,7 +141,8 @@ def meetings(start: Ids, trees: Rooted, most: int) -> Array:
     result = np.empty(pairs[-1], dtype=dtype)
     if _meet.pays(OF_A_LIST + len(result)):
         result.fill(np.iinfo(dtype).max)
-        _meet(start, trees.parent, trees.depth, most, result)
+        known, way = trees.parent < 0, np.empty_like(trees.parent)
+        _meet(start, trees.parent, trees.depth, most, known, way, result)
         return result
     for members, nodes, common in _common(start, trees, dtype):
         levels = (trees.depth[nodes] + 1).astype(dtype)
@@ -153,17 +154,19 @@ def meetings(start: Ids, trees: Rooted, most: int) -> Array:
 
 
 @compiled
-def _meet(start: Ids, parent: Ids, depth: Ids, most: int, result: Array) -> None:
-    """Each node beside those below it first; beside another it goes up one step more than its parent does."""
-    known, way, first, wide = parent < 0, np.empty_like(parent), 0, most + 1
+def _meet(start: Ids, parent: Ids, depth: Ids, most: int, known: NDArray[np.bool_], way: Ids, result: Array) -> None:
+    """Each node beside those below it first; beside another it goes up one step more than its parent does.
+
+    The rows of some nodes are ``known``, at first those of roots; ``way`` is room for a number of each node.
+    """
+    first, wide = 0, most + 1
     for g in range(len(start) - 1):
         a, n = start[g], start[g + 1] - start[g]
-        square = result[first : first + n * n].reshape(n, n)
-        first += n * n
         for s in range(n):
             at = a + s
             while at >= 0:
-                square[at - a, s] = min(depth[a + s] - depth[at], most)
+                steps = depth[a + s] - depth[at]
+                result[first + (at - a) * n + s] = steps if steps < most else most
                 at = parent[at]
         for t in range(a, a + n):
             steps, at = 0, t
@@ -172,10 +175,12 @@ def _meet(start: Ids, parent: Ids, depth: Ids, most: int, result: Array) -> None
                 steps, at = steps + 1, parent[at]
             while steps > 0:
                 steps -= 1
-                mine, above = square[way[steps] - a], square[parent[way[steps]] - a]
+                row, other = first + (way[steps] - a) * n, first + (parent[way[steps]] - a) * n
+                mine, above = result[row : row + n], result[other : other + n]
                 for s in range(n):
                     further = above[s] + wide if above[s] < most * wide else above[s]
                     mine[s] = mine[s] if mine[s] <= most else further
+        first += n * n
 
 
 def _groups(start: Ids, which: NDArray[np.bool_]) -> Iterator[tuple[Ids, Ids]]:
@@ -240,7 +245,8 @@ def sides(start: Ids, trees: Rooted, order: Ids) -> Array:
     pairs, dtype = starts_of(np.square(sizes)), np.min_scalar_type(-2 * int(trees.depth.max(initial=0)) - 2)
     result = np.empty(pairs[-1], dtype=dtype)
     if _apart.pays(OF_A_LIST + len(result)):
-        _apart(start, trees.parent, trees.depth, order, result)
+        line, room = np.empty(sizes.max(initial=0), dtype=np.int64), np.empty((2, sizes.max(initial=0)), dtype=dtype)
+        _apart(start, trees.parent, trees.depth, order, line, *room, result)
         return result
     for members, nodes in _groups(start, np.ones(len(sizes), dtype=np.bool_)):
         depth, rank = trees.depth[nodes].astype(dtype), order[nodes]
@@ -259,30 +265,28 @@ def sides(start: Ids, trees: Rooted, order: Ids) -> Array:
 
 
 @compiled
-def _apart(start: Ids, parent: Ids, depth: Ids, order: Ids, result: Array) -> None:
+def _apart(
+    start: Ids, parent: Ids, depth: Ids, order: Ids, line: Ids, level: Array, turned: Array, result: Array
+) -> None:
     """Rows in reading order: what was read has a positive sum, for which no bit is turned, what is to come a negative.
 
     -x is the number whose bits are those of x turned, and 1 more. Small integers are added and turned many at once.
+    ``line``, ``level`` and ``turned`` are room for a number of each node of the largest tree.
     """
-    most, first = 0, 0
-    for g in range(len(start) - 1):
-        most = max(most, start[g + 1] - start[g])
-    line, level = np.empty(most, dtype=np.int64), np.empty(most, dtype=result.dtype)
-    turned = np.empty(most, dtype=result.dtype)
+    first = 0
     for g in range(len(start) - 1):
         a, n = start[g], start[g + 1] - start[g]
-        square = result[first : first + n * n].reshape(n, n)
-        first += n * n
         for s in range(n):
             line[order[a + s]], level[s], turned[s] = s, depth[a + s], -1
         for place in range(n):
             t = line[place]
-            mine, own = square[t], level[t]
+            mine, own = result[first + t * n : first + (t + 1) * n], level[t]
             for s in range(n):
                 mine[s] = ((own + level[s]) ^ turned[s]) - turned[s]
             turned[t] = 0
         for s in range(n):
-            square[s, s], at, steps = 0, parent[a + s], 1
+            at, steps, result[first + s * n + s] = parent[a + s], 1, 0
             while at >= 0:
-                square[s, at - a], square[at - a, s] = steps, -steps
+                result[first + s * n + at - a], result[first + (at - a) * n + s] = steps, -steps
                 at, steps = parent[at], steps + 1
+        first += n * n

@@ -50,8 +50,8 @@ _TABLE = 128  # up to so many nodes, a table of all pairs takes less time than a
 class _Steps(NamedTuple):
     """The rows of a sparse square matrix, as in ``csr_array``: SciPy's checks of one take as long as a small graph."""
 
-    indptr: NDArray[np.int32]
-    indices: NDArray[np.int32]
+    indptr: Ids
+    indices: Ids
     data: Floats
 
     @classmethod
@@ -61,7 +61,7 @@ class _Steps(NamedTuple):
         if undirected:
             counts = csr_array(counts.maximum(counts.T))
         counts.data /= np.repeat(counts.sum(axis=1), np.diff(counts.indptr))
-        return cls(counts.indptr, counts.indices, counts.data)
+        return cls(counts.indptr.astype(np.int64), counts.indices.astype(np.int64), counts.data)
 
     @classmethod
     def counted_dense(cls, source: Ids, target: Ids, nodes: int, undirected: bool) -> _Steps:
@@ -69,9 +69,9 @@ class _Steps(NamedTuple):
         counts = np.bincount(source * nodes + target, minlength=nodes * nodes).reshape(nodes, nodes)
         if undirected:
             counts = np.maximum(counts, counts.T)
-        row, indices = counts.nonzero()
-        indptr = starts_of(np.bincount(row, minlength=nodes)).astype(np.int32)
-        return cls(indptr, indices.astype(np.int32), counts[row, indices] / counts.sum(axis=1)[row])
+        row, indices = np.divmod(np.flatnonzero(counts), nodes)
+        indptr = starts_of(np.bincount(row, minlength=nodes))
+        return cls(indptr, indices, counts[row, indices] / counts.sum(axis=1)[row])
 
     def of_graph(self, first: int, end: int) -> csr_array:
         """The rows and columns of some nodes."""
@@ -122,8 +122,9 @@ class Walks:
             for block in self._blocks(largest):
                 result[block.nodes] = device.returns(block.squares, steps)
         elif _returns.pays(OF_A_LIST + steps * int(np.square(sizes[sizes <= _LARGE]).sum()) // 8):
-            matrix = self.steps
-            _returns(matrix.indptr, matrix.indices, matrix.data, self.graphs.start, _LARGE, steps, result)
+            most = int(sizes[sizes <= _LARGE].max(initial=0))
+            room, turned = np.empty(-(-steps // 2) * most * most), np.empty(most * most)
+            _returns(*self.steps, self.graphs.start, _LARGE, steps, room, turned, np.empty(most), result)
         else:
             for block in self._blocks(_LARGE):
                 result[block.nodes] = block.returns(steps)
@@ -156,7 +157,8 @@ class Walks:
             return found.column()
         values = np.empty((pairs, steps), dtype=np.float64)  # memory that is not written to is not taken
         index, counts = np.empty(pairs, dtype=np.uint32), np.empty(count, dtype=np.int64)
-        _powers(self.steps.indptr, self.steps.indices, self.steps.data, graphs.start, values, index, counts)
+        room = np.empty(steps * int(np.square(graphs.sizes).max(initial=0)))
+        _powers(*self.steps, graphs.start, room, values, index, counts)
         return column_of(graphs, values[: counts.sum()], index, counts)
 
     def _blocks(self, largest: int | None) -> Iterator[_Block]:
@@ -237,7 +239,8 @@ def _of_large(walk: csr_array, symmetric: bool, steps: int) -> NDArray[np.float3
     ends = np.zeros((2, size, _TARGETS) if symmetric else (2, 0, 0))
     if _walk.pays(steps * size * (size + walk.nnz) // _TARGETS):
         room, reached = np.zeros((2, size, _TARGETS)), np.zeros(size, dtype=np.int64)
-        _walk(*_places(walk), *_places(walk.T.tocsr()), symmetric, *room, reached, ends, result)
+        lines = np.empty((3, _TARGETS))
+        _walk(*_places(walk), *_places(walk.T.tocsr()), symmetric, *room, reached, *lines, ends, result)
     else:
         _walk_by_scipy(walk, symmetric, ends, result)
     if symmetric:
@@ -296,20 +299,22 @@ def _walk(
     power: Floats,
     other: Floats,
     reached: Ids,
+    row: Floats,
+    near: Floats,
+    far: Floats,
     ends: Floats,
     result: Array,
 ) -> None:
     """Columns of the powers for some nodes at a time, in the rows that walks of this length reach.
 
     The first matrix is given with its transpose: ``ahead``, ``onward`` and ``shares``. Both matrices (n, width) of
-    numbers are zero before and after. As long as few numbers are not zero, each goes to its places; then rows are
-    summed, in the same order.
+    numbers are zero before and after; ``row``, ``near`` and ``far`` are room for a row. As long as few numbers are not
+    zero, each goes to its places; then rows are summed, in the same order.
 
     The last power of a symmetric matrix is needed on one side of its diagonal only: its numbers count for the node of
     the column and, in ``ends``, for that of the row.
     """
-    (size, steps), width = result.shape, power.shape[1]
-    row, near, far = np.empty(width), np.empty(width), np.empty(width)
+    size, steps, width = result.shape[0], result.shape[1], power.shape[1]
     for first in range(0, size, width):
         count, length = min(width, size - first), 0
         for j in range(count):
@@ -398,8 +403,10 @@ def _add_rows(indptr: Array, indices: Array, data: Array, i: int, power: Floats,
     for j in range(len(row)):
         row[j] = 0.0
     while p + 4 <= end:
-        one, two, three, four = data[p], data[p + 1], data[p + 2], data[p + 3]
-        a, b, c, d = power[indices[p]], power[indices[p + 1]], power[indices[p + 2]], power[indices[p + 3]]
+        one, two = data[p], data[p + 1]
+        three, four = data[p + 2], data[p + 3]
+        a, b = power[indices[p]], power[indices[p + 1]]
+        c, d = power[indices[p + 2]], power[indices[p + 3]]
         for j in range(len(row)):
             row[j] = row[j] + one * a[j] + two * b[j] + three * c[j] + four * d[j]
         p += 4
@@ -411,21 +418,22 @@ def _add_rows(indptr: Array, indices: Array, data: Array, i: int, power: Floats,
 
 
 @compiled
-def _returns(indptr: Array, indices: Array, data: Array, start: Ids, largest: int, steps: int, result: Array) -> None:
-    half, most = (steps + 1) // 2, 0
-    for g in range(len(start) - 1):
-        if start[g + 1] - start[g] <= largest:
-            most = max(most, start[g + 1] - start[g])
-    room, turned, total = np.empty(half * most * most), np.empty(most * most), np.empty(most)
+def _returns(
+    indptr: Ids, indices: Ids, data: Floats, start: Ids, largest: int, steps: int,
+    room: Floats, turned: Floats, total: Floats, result: Array,
+) -> None:  # fmt: skip
+    """All graphs up to a size. There is room for half of the powers of the largest, for one, and for a row."""
+    half = (steps + 1) // 2
     for g in range(len(start) - 1):
         a, n = start[g], start[g + 1] - start[g]
         if n > largest:
             continue
         powers, last = room[: half * n * n].reshape(half, n, n), turned[: n * n].reshape(n, n)
         for k in range(half):
-            powers[k] = 0.0
             for i in range(n):
                 at = powers[k, i]
+                for j in range(n):
+                    at[j] = 0.0
                 for p in range(indptr[a + i], indptr[a + i + 1]):
                     if k == 0:
                         at[indices[p] - a] = data[p]
@@ -438,7 +446,8 @@ def _returns(indptr: Array, indices: Array, data: Array, start: Ids, largest: in
             for j in range(n):
                 last[j, i] = powers[half - 1, i, j]
         for k in range(steps - half):
-            total[:n] = 0.0
+            for i in range(n):
+                total[i] = 0.0
             for j in range(n):
                 one, other = last[j], powers[k, j]
                 for i in range(n):  # all sums at once: the sum of one node cannot be vectorised
@@ -448,15 +457,18 @@ def _returns(indptr: Array, indices: Array, data: Array, start: Ids, largest: in
 
 
 @compiled
-def _powers(indptr: Array, indices: Array, data: Array, start: Ids, values: Array, index: Array, counts: Array) -> None:
-    steps, most, row, pair = values.shape[1], 0, 0, 0
-    for g in range(len(start) - 1):
-        most = max(most, start[g + 1] - start[g])
-    room = np.empty(steps * most * most)
+def _powers(
+    indptr: Ids, indices: Ids, data: Floats, start: Ids, room: Floats, values: Array, index: Array, counts: Ids
+) -> None:
+    """All graphs. There is room for the powers of the largest."""
+    steps, row, pair = values.shape[1], 0, 0
     for g in range(len(start) - 1):
         a, n, first = start[g], start[g + 1] - start[g], row
-        powers = room[: steps * n * n].reshape(steps, n, n)
-        powers[:] = 0.0
+        pairs, lacking = n * n, False
+        flat = room[: steps * pairs]
+        powers, cells = flat.reshape(steps, n, n), flat.reshape(steps, pairs)
+        for q in range(len(flat)):
+            flat[q] = 0.0
         for i in range(n):
             powers[0, i, i] = 1.0
         for k in range(1, steps):
@@ -466,12 +478,11 @@ def _powers(indptr: Array, indices: Array, data: Array, start: Ids, values: Arra
                     before, weight = powers[k - 1, indices[p] - a], data[p]
                     for j in range(n):
                         at[j] += weight * before[j]
-        flat, cells, lacking = room[: steps * n * n], powers.reshape(steps, n * n), False
         # As `significant`: all numbers are rounded here, where they are in the cache.
         for q in range(len(flat)):
             high = flat[q] * SPLIT
             flat[q] = high - (high - flat[q])
-        for q in range(n * n):
+        for q in range(pairs):
             total = 0.0
             for k in range(steps):
                 values[row, k] = cells[k, q]
@@ -480,13 +491,15 @@ def _powers(indptr: Array, indices: Array, data: Array, start: Ids, values: Arra
             if total > 0:
                 row += 1
             else:  # the next pair overwrites the row
-                index[pair + q], lacking = n * n, True
+                index[pair + q], lacking = pairs, True
         if lacking:  # pairs without a walk share the row of zeros behind the others
-            for q in range(pair, pair + n * n):
-                index[q] = min(index[q], row - first)
-            values[row] = 0.0
+            for q in range(pair, pair + pairs):
+                if index[q] == pairs:
+                    index[q] = row - first
+            for k in range(steps):
+                values[row, k] = 0.0
             row += 1
-        pair, counts[g] = pair + n * n, row - first
+        pair, counts[g] = pair + pairs, row - first
 
 
 _SECONDS = 1e-9

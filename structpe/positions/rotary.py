@@ -119,7 +119,7 @@ class Tiled:
 
     def _turned(self, x: Tensor, angles: Tensor, lengths: Tensor | float) -> Tensor:
         cos, sin = (
-            torch.cat([part.repeat(1, 1, 1, 2) for part in wave.split(self.counts, dim=-1)], dim=-1).to(x.dtype)
+            torch.cat([part.repeat(1, 1, 1, 2) for part in torch.split(wave, list(self.counts), dim=-1)], dim=-1).to(x.dtype)
             for wave in (angles.cos() * lengths, angles.sin() * lengths)
         )
         part = x[..., : cos.shape[-1]]
@@ -411,7 +411,7 @@ class Rotary(RotaryModel, name="rotary"):
         """(b, h, n, p) of (b, 1, n h, p); a number as it is."""
         if not isinstance(numbers, Tensor) or numbers.ndim < 3:
             return numbers
-        return numbers[:, 0].unflatten(1, (-1, self.dims.heads)).transpose(1, 2)
+        return torch.unflatten(numbers[:, 0], 1, (-1, self.dims.heads)).transpose(1, 2)
 
     def angles(self, places: Tensor, *others: Tensor) -> tuple[Tensor, Tensor | float]:
         own, others = others[: self.on - 1], others[self.on - 1 :]
@@ -424,7 +424,7 @@ class Rotary(RotaryModel, name="rotary"):
             heads, pairs = self.dims.heads, len(self.axes)
             spread = torch.arange(heads * pairs, dtype=torch.float64, device=places.device) * GOLDEN
             towards = torch.stack([spread.sin(), spread.cos()])
-            places = (places.double() @ towards).unflatten(2, (heads, pairs)).flatten(1, 2)
+            places = torch.unflatten(places.double() @ towards, 2, (heads, pairs)).flatten(1, 2)
             others = tuple(each.repeat_interleave(heads, dim=1) for each in others)
         elif self.coordinates * self.on > 1:
             places = places[..., list(self.axes)]

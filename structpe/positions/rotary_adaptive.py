@@ -194,7 +194,7 @@ class SelectiveRoPE(CachedBlock, name="selective-rope"):
         return q, torch.cat([k, phases.to(k.dtype)], dim=-1), v
 
     def mixed(self, q: Tensor, k: Tensor, v: Tensor, seen: Tensor, prepared: Tensor, site: Site) -> Tensor:
-        k, phases = k.split([self.dims.head, self.dims.head // 2], dim=-1)
+        k, phases = torch.split(k, [self.dims.head, self.dims.head // 2], dim=-1)
         angles = self._angles(wide(phases), prepared, site.layer)
         q, k = Turns(angles[:, :, -q.shape[2] :], angles).halves(q, k)
         return softmax(self.scores(q, k), seen, site.dropout).to(v.dtype) @ v
@@ -206,7 +206,7 @@ class SelectiveRoPE(CachedBlock, name="selective-rope"):
         filters = self.filters[layer][:, None].to(channels.dtype)
         padded = functional.pad(channels, (filters.shape[-1] - 1, 0))
         convolved = functional.conv1d(padded, filters, groups=len(filters))
-        total = convolved.unflatten(1, (phases.shape[1], -1)).transpose(2, 3).cumsum(dim=2)
+        total = torch.unflatten(convolved, 1, (phases.shape[1], -1)).transpose(2, 3).cumsum(dim=2)
         return total.gather(2, at) * inverse_frequencies(self.dims.head, total.device, self.base).to(total.dtype)
 
 

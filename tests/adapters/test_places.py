@@ -9,6 +9,7 @@ import torch
 import transformers as hf
 
 from structpe.adapters import dims, inject
+from structpe.adapters._injection import constant
 from structpe.adapters._tokens import NONE, TokenUnits
 from structpe.adapters.transformers import TokenPositions
 from structpe.attention import attend
@@ -271,6 +272,7 @@ def test_position_ids_of_roberta_begin_behind_the_id_of_padding() -> None:
 @pytest.mark.slow
 def test_a_model_whose_texts_are_paths_is_compiled() -> None:
     torch._dynamo.reset()
+    assert vars(constant(lambda: 0)) == vars(torch.compiler.assume_constant_result(lambda: 0))
     model = small("llama")
     injected = inject(model, "alibi-causal", structures="path", start="own").injected
     # Not the whole model, as tests check the shapes of tensors, and no such check is traced.
