@@ -559,10 +559,19 @@ def _check_shapes(encoded: Sequence[Encoded | Column], encoding: Encoding | None
     shapes = {each.values.shape[1:] for each in encoded}
     if len(shapes) > 1 and not (encoding is not None and encoding.ragged):
         name = "a column" if encoding is None else f"encoding {encoding.name!r}"
+        remedy = "those encoded together need one shape, such as features with as many numbers"
+        if all(each.index is None and (_sizes(each) == each.values[0].size).all() for each in encoded):
+            remedy = (
+                "each unit has a number for each other one, as pairs have: set arity = 2 and return "
+                "Encoded.of_pairs(matrix)"
+            )
         raise EncodingError(
-            f"{name} has values of shapes {' and '.join(map(str, sorted(shapes)))} for different structures; those "
-            f"encoded together need one shape, such as features with as many numbers"
+            f"{name} has values of shapes {' and '.join(map(str, sorted(shapes)))} for different structures; {remedy}"
         )
+
+
+def _sizes(encoded: Encoded | Column) -> Ids:
+    return encoded.sizes if isinstance(encoded, Column) else np.array([encoded.count])
 
 
 def narrow(index: Array) -> Array:

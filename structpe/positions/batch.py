@@ -29,6 +29,7 @@ __all__ = [
     "checked",
     "clipped",
     "encode",
+    "fitting",
     "gathered",
     "holds",
     "in_buckets",
@@ -502,7 +503,8 @@ def numbers(model: str, encoding: Encoding, of_units: Tensor) -> Tensor:
     if of_units.ndim != 2:
         raise PositionError(
             f"position model {model!r} needs one number per unit (order, depth, ...); "
-            f"{encoding.name!r} gives {tuple(of_units.shape[2:])} numbers"
+            f"{encoding.name!r} gives {tuple(of_units.shape[2:])} numbers; {_VECTORS}"
+            + ("; numbers of pairs need arity = 2 in the class" if of_units.shape[2:] == of_units.shape[1:2] else "")
         )
     return of_units
 
@@ -529,8 +531,23 @@ def of_arity(model: str, encoding: Encoding, arity: Literal[1, 2]) -> Encoding:
     """
     if encoding.arity != arity:
         needed = "pairs of units (offset, distance, ...)" if arity == 2 else "single units (order, depth, ...)"
-        raise PositionError(f"position model {model!r} needs an encoding of {needed}; {encoding.name!r} is not one")
+        raise PositionError(
+            f"position model {model!r} needs an encoding of {needed}; {encoding.name!r} is not one: {fitting(encoding)}"
+        )
     return encoding
+
+
+_NUMBERS = "'learned', 'sinusoidal', 'rotary' and others read one number per unit"
+_VECTORS = "'dwivedi', 'rwse', 'wire' and others read a vector per unit"
+_PAIRS = "'t5', 'shaw', 'alibi' and others read a value per pair"
+_LISTED = "'sliding-window' reads listed pairs"
+
+
+def fitting(encoding: Encoding | type[Encoding]) -> str:
+    """Which position models read an encoding of this kind, for errors."""
+    if encoding.arity == 2:
+        return f"it is of pairs; {_LISTED if encoding.sparse else _PAIRS}"
+    return f"it is of single units; {_NUMBERS}; {_VECTORS}"
 
 
 def of_whole(model: str, encoding: Encoding) -> Encoding:
@@ -584,7 +601,7 @@ def width_of(model: str, encoding: Encoding) -> int:
     if len(shape) != 2:
         raise PositionError(
             f"position model {model!r} needs a vector per unit (laplacian, random-walk, ...); "
-            f"{encoding.name!r} gives one number"
+            f"{encoding.name!r} gives one number; {_NUMBERS}"
         )
     return int(shape[1])
 
