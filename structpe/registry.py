@@ -124,7 +124,7 @@ class Registry(Mapping[str, T], Generic[T]):
         for given in _given():
             module = sys.modules.get(_name_of(given))
             for cls in list(vars(module).values()) if module else ():
-                if not isinstance(cls, type) or cls.__module__ != module.__name__ or cls in members:
+                if not isinstance(cls, type) or cls.__module__ != _name_of(given) or cls in members:
                     continue
                 base = next((each for each in cls.__mro__[1:] if _module(each).startswith(f"{self.package}.")), None)
                 if base is not None and not cls.__subclasses__():

@@ -7,6 +7,7 @@ Shapes: g structures, u units of one, N units in total, R distinct values.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self, overload
@@ -560,7 +561,7 @@ def _check_shapes(encoded: Sequence[Encoded | Column], encoding: Encoding | None
     if len(shapes) > 1 and not (encoding is not None and encoding.ragged):
         name = "a column" if encoding is None else f"encoding {encoding.name!r}"
         remedy = "those encoded together need one shape, such as features with as many numbers"
-        if all(each.index is None and (_sizes(each) == each.values[0].size).all() for each in encoded):
+        if all(each.index is None and (_sizes(each) == math.prod(each.values.shape[1:])).all() for each in encoded):
             remedy = (
                 "each unit has a number for each other one, as pairs have: set arity = 2 and return "
                 "Encoded.of_pairs(matrix)"
