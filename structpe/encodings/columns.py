@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self, cast, overload
+from typing import TYPE_CHECKING, Any, Self, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +28,6 @@ __all__ = [
     "as_items",
     "blocks",
     "distinct",
-    "flat",
     "groups",
     "halves",
     "interleave",
@@ -60,7 +59,7 @@ def owned(array: Array) -> Array:
 def starts_of(lengths: Any) -> Ids:
     """(parts + 1,) where each of consecutive parts of these lengths begins, and the end."""
     starts = np.zeros(len(lengths) + 1, dtype=np.int64)
-    np.cumsum(lengths, out=starts[1:])
+    np.add.accumulate(lengths, out=starts[1:], dtype=np.int64)  # in less than half the time of np.cumsum
     return starts
 
 
@@ -68,14 +67,6 @@ def joined(parts: Sequence[Ids]) -> Ids:
     """Numbers of all parts, one after the other; faster than ``np.concatenate`` for many small ones, without gaps."""
     memory: Any = parts
     return np.frombuffer(bytearray().join(memory), dtype=np.int64)
-
-
-def flat(parts: Sequence[Array]) -> Array:
-    """The numbers of all parts, row by row; faster than ``np.concatenate`` for many small ones of one dtype."""
-    dtype, memory = parts[0].dtype, cast(Any, parts)
-    if any(each.dtype != dtype or not each.flags.c_contiguous for each in parts):
-        return np.concatenate([each.reshape(-1) for each in parts])
-    return np.frombuffer(bytearray().join(memory), dtype=dtype)
 
 
 def ranges(first: Ids, lengths: Ids) -> Ids:
