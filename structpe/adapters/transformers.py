@@ -308,7 +308,7 @@ def attention(
     to the model's own bias. With ``output_attentions`` the weights (b, h, n, m) are returned, too.
 
     Raises:
-        PositionError: an argument is not supported.
+        PositionError: an argument is not supported, or the model and the position model change scores by a function.
     """
     check_known(module, others)
     groups = query.shape[1] // key.shape[1]
@@ -322,7 +322,14 @@ def attention(
     seat: Seat | None = getattr(module, "_structpe", None)
     if seat is not None:
         dropped = others.get(PAST, keys - n) + n - keys
-        terms += seat.terms(others.get(NAME, {}), query, keys, bool(module.training), dropped)
+        added = seat.terms(others.get(NAME, {}), query, keys, bool(module.training), dropped)
+        if terms.act and added.act:
+            raise PositionError(
+                f"{type(module).__name__} caps its scores (softcap={others['softcap']}), and the position model "
+                f"{seat.injected.position.name!r} changes them by a function, too; choose one with biases, vectors of "
+                f"pairs or rotations"
+            )
+        terms += added
         if (turned := others.get(ROTATION)) is not None:
             query, key, terms = turned.rewritten(query, key, terms)
     kernel = "dense" if isinstance(terms.act, WithPairs) else "auto"  # which computes all scores at once

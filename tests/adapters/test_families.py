@@ -156,6 +156,22 @@ def test_a_bias_enters_where_the_models_mask_does(name: str) -> None:
     assert torch.allclose(found, expected.flatten(0, 1), atol=1e-5)
 
 
+def test_a_softcap_is_of_scores_with_vectors_of_pairs() -> None:
+    """Also where these are added after the rotation: without angles it is as without a rotation."""
+    found, batch = [], batch_of("gemma2", 0)
+    for instead in (False, True):
+        model, handle = entered("gemma2", "decoder", "shaw", start="own", instead=instead)
+        structpe = positions("gemma2", handle.encodings, "decoder", 0)
+        found.append(logits(model, **batch, structpe=structpe, position_ids=torch.zeros(1, 8, dtype=torch.int64)))
+    assert torch.allclose(*found, atol=1e-5)
+
+
+def test_a_function_of_scores_beside_a_softcap_is_refused() -> None:
+    model, handle = entered("gemma2", "decoder", "da-transformer", start="own")
+    with pytest.raises(PositionError, match=r"caps its scores \(softcap=2\.0\), and the position model"):
+        model(**batch_of("gemma2", 0), structpe=positions("gemma2", handle.encodings, "decoder", 0))
+
+
 def test_weights_beside_a_sink_sum_to_less_than_one() -> None:
     model, plain = small("gpt_oss"), small("gpt_oss")
     handle = inject(model, "t5")

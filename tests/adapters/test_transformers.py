@@ -527,8 +527,9 @@ def test_generation_with_a_cache_is_generation_without(writing: tuple[str, str, 
     assert torch.equal(*found)
 
 
-@pytest.mark.parametrize(("name", "position"), only(DECODING, *DECODING[::4], ("llama", "rotary")))
-def test_a_decoder_whose_text_is_a_path_generates_with_a_cache(name: str, position: str) -> None:
+@pytest.mark.parametrize("decoding", only(DECODING, *DECODING[::4], ("llama", "rotary")), ids="-".join)
+def test_a_decoder_whose_text_is_a_path_generates_with_a_cache(decoding: tuple[str, str]) -> None:
+    name, position = decoding
     model = small(name)
     injected = inject(model, position, where="decoder", start="own", structures="path")
     with torch.no_grad():
