@@ -111,7 +111,7 @@ class EdgeIndex:
     @property
     def reverse(self) -> NDArray[np.bool_]:
         """(E,) whether each message goes against its edge."""
-        return self.rows[:, 3] != 0
+        return np.not_equal(self.rows[:, 3], 0)
 
     @property
     def edge(self) -> Ids:
@@ -232,9 +232,9 @@ class CSRAdjacency:
         if _shift_messages.pays(OF_A_LIST + 4 * len(rows)):
             messages, bounds = np.empty((4, len(rows)), np.int64), np.zeros((2, int(first[-1]) + 1), np.int64)
             _shift_messages(rows, np.asarray(sizes), counts, messages, bounds)
-            source, target, by_source, of_sources = messages
-            arrays = (source, target, bounds[0], by_source, bounds[1], of_sources)
-            return cls(*map(torch.from_numpy, arrays), whole), reverse
+            each_source, each_target, order, of_sources = torch.from_numpy(messages).unbind()
+            starts, source_starts = torch.from_numpy(bounds).unbind()
+            return cls(each_source, each_target, starts, order, source_starts, of_sources, whole), reverse
         (source, target), by_source = rows.T[:2] + first[:-1].repeat(counts), rows[:, 2] + sent[:-1].repeat(counts)
         return cls._of(source, target, by_source, int(first[-1]), whole), reverse
 

@@ -66,7 +66,7 @@ class CurvatureProfile(OfNodes, name="curvature-profile"):
                 f"the squares of the numbers of neighbours add up to {squares[which]:.2g}, and {MOST:.2g} are allowed; "
                 f"choose kind: forman, which takes degrees only, or encode parts of the graph",
             )
-        curved = 4.0 - degree[first] - degree[second]
+        curved: Floats = np.float64(4) - degree[first] - degree[second]
         if self.kind == "ollivier":
             curved = _ollivier(first, second, degree)
         elif self.kind == "augmented":
@@ -122,7 +122,8 @@ def _ollivier(first: Ids, second: Ids, degree: Ids) -> Floats:
 
 def _within(codes: Ids, among: Ids) -> NDArray[np.bool_]:
     """Whether each number is one of those, which are sorted."""
-    return np.append(among, -1)[np.searchsorted(among, codes)] == codes
+    there: NDArray[np.bool_] = np.append(among, -1)[np.searchsorted(among, codes)] == codes
+    return there
 
 
 def _moved(cost: NDArray[np.int8]) -> float:

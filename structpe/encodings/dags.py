@@ -34,7 +34,8 @@ class Generation(OfNodes, name="generation"):
         count, part = connected_components(steps, connection="strong")
         source, target = (part[ends].astype(np.int64) for ends in steps.nonzero())
         between = source != target
-        return _levels(source[between], target[between], int(count))[part]
+        levels: Ids = _levels(source[between], target[between], int(count))[part]
+        return levels
 
 
 def _levels(source: Ids, target: Ids, nodes: int) -> Ids:

@@ -62,7 +62,7 @@ class DirectedWalks(Encoding, name="directed-walks"):
         for members, linked in graphs.adjacencies(directed=True):
             both = np.stack([*self._walks(linked), *self._walks(linked.swapaxes(1, 2))], axis=-1)
             both = to_grid(both, max(2.0**-38, _ERRORS * np.finfo(np.float64).eps / self.restart))
-            found.add(members, both, both.any(axis=-1))
+            found.add(members, both, (both != 0).any(axis=-1))
         return found.column()
 
     def _walks(self, linked: NDArray[np.bool_]) -> list[NDArray[np.float64]]:

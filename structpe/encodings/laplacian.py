@@ -419,7 +419,8 @@ class MultiQMagnetic(_Magnetic, name="multi-q-magnetic"):
 def one_way(leads: NDArray[np.bool_]) -> Floats:
     """(b,) max(min(m, n), 1), m the number of edges that have one direction only, n that of nodes."""
     edges = (leads != leads.swapaxes(1, 2)).sum(axis=(1, 2)) / 2
-    return np.maximum(np.minimum(edges, leads.shape[1]), 1)
+    found: Floats = np.maximum(np.minimum(edges, leads.shape[1]), 1)
+    return found
 
 
 def _phased(vectors: Complex, rank: Ids) -> Complex:

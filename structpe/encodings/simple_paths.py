@@ -131,7 +131,8 @@ class _Steps:
         which = np.repeat(np.arange(len(paths)), degree)
         target = self.target[ranges(self.start[last], degree)]
         longer = np.concatenate([paths.take(which, axis=0), target[:, None]], axis=1)
-        return longer[(longer[:, :-1] != target[:, None]).all(axis=1)]
+        kept: Ids = longer[(longer[:, :-1] != target[:, None]).all(axis=1)]
+        return kept
 
 
 def _blocks(walks: NDArray[np.float64]) -> Iterator[slice]:

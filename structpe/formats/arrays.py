@@ -116,12 +116,13 @@ def _of_simple(ends: Ids, columns: Sequence[NDArray[Any]]) -> Ids | None:
         return None
     source, target = ends.T.tolist()
     place = {pair: number for number, pair in enumerate(zip(source, target, strict=True))}
-    reverse = [*map(place.get, zip(target, source, strict=True))]
-    if len(place) < len(reverse) or None in reverse:
+    found = [*map(place.get, zip(target, source, strict=True))]
+    if len(place) < len(found) or None in found:
         return None
+    reverse = np.array(found, dtype=np.int64)
     if any(not np.array_equal(column, column[reverse]) for column in columns):
         return None
-    return (np.arange(len(ends)) <= np.array(reverse, dtype=np.int64)).nonzero()[0]
+    return (np.arange(len(ends)) <= reverse).nonzero()[0]
 
 
 def _groups(pairs: Ids, columns: Sequence[NDArray[Any]]) -> Ids:

@@ -86,12 +86,12 @@ class MultiQMagneticBias(PositionModel, name="multi-q-magnetic"):
         """The first layer of the readout is applied to phi(lambda): c k vectors in place of n^2."""
         enter, _, leave = cast(nn.Sequential, self.readout[site.layer])
         of_values = self.phi[site.layer](prepared.values[..., None])  # (b, c, k, m)
-        parts = cast(nn.Linear, enter).weight.unflatten(1, (2, self.sizes["c"], -1))
+        parts = torch.unflatten(cast(nn.Linear, enter).weight, 1, (2, self.sizes["c"], -1))
         real, imaginary = torch.einsum("bckm,rpcm->pbckr", of_values, parts)[:, :, None].unbind()
         x, y = prepared.keys[..., None].unbind()  # (b, m, c, k, 1)
         right = torch.stack([x * real + y * imaginary, y * real - x * imaginary], dim=1)  # (b, 2, m, c, k, r)
         left = prepared.queries.movedim(0, 2).flatten(2)
         met = left @ right.movedim(2, 4).flatten(1, 3).flatten(2)  # (b, 2 c k) to m r
         bias = cast(nn.Linear, enter).bias
-        seen = functional.relu(met.unflatten(2, (-1, len(bias))) + bias)
+        seen = functional.relu(torch.unflatten(met, 2, (-1, len(bias))) + bias)
         return Terms(bias=(leave(seen).movedim(-1, 1),))

@@ -66,7 +66,7 @@ class StepByStep:
         if not self.matrices:
             return x
         exact = torch.promote_types(x.dtype, torch.float32)  # each step would round the numbers of half precision
-        parts = x.to(exact).unflatten(-1, (self.matrices[0].shape[2], -1)).transpose(2, 3)
+        parts = torch.unflatten(x.to(exact), -1, (self.matrices[0].shape[2], -1)).transpose(2, 3)
         with torch.autocast(x.device.type, enabled=False):
             for kinds, which in zip(self.matrices, taken, strict=True):
                 before = parts
@@ -313,4 +313,4 @@ def _along(taken: Bool[Tensor, "b n s k"], matrices: Float[Tensor, "k h d d"]) -
         levels.append(level)
         at[there], last[there] = which, which + first
         first += len(codes)
-    return torch.cat(levels).index_select(0, last).unflatten(0, taken.shape[:2])
+    return torch.unflatten(torch.cat(levels).index_select(0, last), 0, taken.shape[:2])
