@@ -8,6 +8,7 @@ from argparse import ArgumentParser, Namespace
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -83,12 +84,14 @@ class InputFile:
         reader: name of the reader; None chooses by the suffix.
         on_error: what to do with bad items.
         options: options of the reader.
+        kept: those of them that a run keeps.
     """
 
     path: Path
     reader: str | None = None
     on_error: Literal["raise", "skip"] = "raise"
     options: dict[str, Any] = field(default_factory=dict)
+    kept: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, path: Path, given: Namespace, run: Run[Any, Any, Any, Any] | None = None) -> InputFile:
@@ -101,23 +104,33 @@ class InputFile:
         """
         from structpe.formats.reading import choose
 
-        reader, options = given.reader, parse_options(given.options)
+        reader, options, own = given.reader, parse_options(given.options), parse_options(given.options)
         on_error: Literal["raise", "skip"] = given.on_error or "raise"
         if run is not None:
             with located(run.folder):
                 reads = run.reads().but(reader, options, given.on_error)
             reader, on_error, options = reads.reader, reads.on_error, dict(reads.options)
         choose(path, reader).check(options)
-        return cls(path, reader, on_error, options)
+        kept = {} if run is None else {name: each for name, each in options.items() if name not in own}
+        return cls(path, reader, on_error, options, kept)
 
     def read(self) -> Reading:
         """Read all items, and report skipped ones on the error stream."""
         from structpe.formats import read
 
-        reading = read(self.path, self.reader, self.on_error, **self.options)
+        with self._with_kept():
+            reading = read(self.path, self.reader, self.on_error, **self.options)
         if reading.skipped:
             print(reading.report(), file=sys.stderr)
         return reading
+
+    def _with_kept(self) -> AbstractContextManager[None]:
+        """The context of options of a run, for errors."""
+        if not self.kept:
+            return nullcontext()
+        from structpe.tasks.config import kept_options
+
+        return kept_options(self.kept)
 
     def structures(
         self, executor: Executor | None = None, progress: Callable[[int, int], object] | None = None
@@ -135,9 +148,10 @@ class InputFile:
 
         skipped, good = SkipReport(), 0
         skip = skipped.add if self.on_error == "skip" else None
-        for item in stream(self.path, self.reader, skip, progress, executor, **self.options):
-            good += 1
-            yield item.structure
+        with self._with_kept():
+            for item in stream(self.path, self.reader, skip, progress, executor, **self.options):
+                good += 1
+                yield item.structure
         if not good:
             report = f"no item could be read; check that the reader fits the file; {skipped.text(good)}"
             raise ReadError(report).at(self.path)
@@ -368,9 +382,18 @@ def check_device(given: Namespace) -> None:
         raise UsageError("PyTorch sees no GPU here; leave --device out, or give --device cpu")
 
 
-def generation_inputs(given: Namespace, items: list[Item] | None = None) -> tuple[list[Item], SearchConfig]:
-    """The items of ``FILE``, unless there are some, and the search of the run with the given options."""
+def generation_inputs(
+    given: Namespace, items: list[Item] | None = None, texts: bool = False
+) -> tuple[list[Item], SearchConfig]:
+    """The items of ``FILE``, unless there are some, and the search of the run with the given options.
+
+    Args:
+        given: the arguments.
+        items: of a split of the run.
+        texts: whether items need texts.
+    """
     from structpe.nn.search import SearchConfig
+    from structpe.tasks.graph_to_text.generator import OR_WRITE, with_texts
     from structpe.tasks.runs.text import text_run
 
     check_device(given)
@@ -383,4 +406,10 @@ def generation_inputs(given: Namespace, items: list[Item] | None = None) -> tupl
             )
         asked["length_penalty"] = SearchConfig.length_penalty  # the run's own has no effect either
     search = replace(run.config.search, **asked)
-    return list(InputFile.of(given.file, given, run).read().items) if items is None else items, search
+    if items is not None:
+        return items, search
+    source = InputFile.of(given.file, given, run)
+    found = list(source.read().items)
+    if texts:
+        found = with_texts(found, source.on_error, source.path, source.options.get("text"), OR_WRITE)
+    return found, search

@@ -70,13 +70,13 @@ class EvaluateCommand(Command, name="evaluate"):
 
 
 def _texts(given: Namespace, run: Run[Any, Any, Any, Any]) -> None:
-    from structpe.tasks.graph_to_text.generator import read_split
+    from structpe.tasks.graph_to_text.generator import OR_WRITE, read_split
     from structpe.tasks.runs import load
 
     items = None
     if given.file is None:
-        items = read_split(run.kept.data, "dev" if given.split == "valid" else "test")
-    items, search = generation_inputs(given, items)
+        items = read_split(run.kept.data, "dev" if given.split == "valid" else "test", OR_WRITE)
+    items, search = generation_inputs(given, items, texts=True)
     with progress_bar("writing") as progress:
         scores, texts = load(given.run, given.device).evaluate(items, search, progress=progress)
     _print(given, len(texts), asdict(scores), str(scores))

@@ -42,6 +42,8 @@ __all__ = [
 
 PADDING, UNKNOWN, FIRST, LAST = "<pad>", "<unk>", "<s>", "</s>"
 SPECIALS = (PADDING, UNKNOWN, FIRST, LAST)
+BLANK = "\u0120"
+"""The unit of a blank."""
 SMALLEST = 256 + len(SPECIALS)
 """Size of the smallest vocabulary: all bytes and the special units."""
 
@@ -191,6 +193,15 @@ class Preparer:
     def structure(self, item: Item) -> Structure:
         """The item's graph in the form of the configuration, split into units."""
         return self._split(item)[0]
+
+    def unread(self, items: Iterable[Item]) -> list[str]:
+        """The characters of labels that are read as single bytes: no unit has them, as they are in no text or few."""
+        found = {c for item in items for c in "".join((*item.structure.nodes, *item.structure.relations))}
+        return [c for c in sorted(found) if not c.isascii() and len(self._units(c)) > 1]
+
+    def _units(self, text: str) -> list[str]:
+        """The units of a text without the blank before it."""
+        return [unit for unit in self.tokenizer.encode(text).tokens if unit != BLANK]
 
     def examples(
         self,

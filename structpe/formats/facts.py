@@ -4,20 +4,34 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
-from structpe.errors import ReadError, listed
+from structpe.errors import ReadError, StructureError, listed
 from structpe.formats.reading import Item, Yielded, attempt, reader
 from structpe.formats.tables import rows
 from structpe.formats.text import is_missing, lines, shown
 from structpe.formats.triples import HEADERS, triples
 from structpe.plain import from_json
 
-__all__ = ["USUAL", "Columns", "as_texts", "columns_of", "facts", "facts_of", "item_of_facts"]
+__all__ = [
+    "NAMED",
+    "USUAL",
+    "Columns",
+    "Line",
+    "as_texts",
+    "columns_of",
+    "coming_back",
+    "facts",
+    "facts_of",
+    "grouped",
+    "item_of_facts",
+    "refuse_near",
+]
 
 USUAL: Mapping[str, tuple[str, ...]] = {
     **dict(zip(("subject", "relation", "object"), HEADERS, strict=True)),
@@ -28,6 +42,9 @@ USUAL: Mapping[str, tuple[str, ...]] = {
 """The usual names of columns, the likeliest first; blanks, hyphens and capitals in names do not matter."""
 ONE = ("subject", "relation", "object")
 BETWEEN, PARTS = ";", "|"
+SKIP = "or skip such items: on_error: skip, --on-error skip"
+NAMED = "Its name is the option"
+"""What an error says of a column that an option names and is not there, before the name of the option."""
 
 
 class Columns(NamedTuple):
@@ -45,12 +62,21 @@ Row: TypeAlias = Mapping[str, Any]
 
 
 class Line(NamedTuple):
-    """A row of a table: the number of its line, its cells by name, its columns, and how many cells it has."""
+    """A row of a table: the number of its line, its cells by name, its columns, and how many cells it has.
+
+    What its number counts is ``unit``.
+    """
 
     number: int
     cells: Row
     columns: Columns
     width: int | None = None
+    unit: str = "line"
+
+    @property
+    def place(self) -> str:
+        """Where it is, for errors."""
+        return f"{self.unit} {self.number}"
 
     def cell(self, role: str) -> Any:
         """A cell by its role; None if it is empty, or there is none."""
@@ -88,8 +114,8 @@ def facts(
         subject, relation, object: names of the columns of one fact; by default usual ones, such as ``head``.
         facts: name of a column with several facts: ``Osk | teacher | Ida; Osk | birthPlace | Orrin``, or a list of
             lists, in JSON or as Python writes it; by default ``facts`` or ``triples``.
-        text: name of the column with texts; by default ``text`` or a similar one. New facts, for which a text is to be
-            written, need none.
+        text: name of the column with texts; by default ``text`` or a similar one, of which there may be one only. New
+            facts, for which a text is to be written, need none: without a column of a given name there are no texts.
         id: name of the column with ids; by default ``id`` or a similar one.
         header: names of the columns of a table without a header.
         delimiter: separator of cells; None for a tab if the first line has one, else for that of ``,`` and ``;`` that
@@ -107,27 +133,39 @@ def facts(
             return _of_json(file, asked)
         return _of_table(file, asked, header, delimiter, quotes)
 
-    back = _coming_back(found(Path(str(path))))  # whose bytes are not counted as read
-    number = 0
-    for _, together in groupby(_with_keys(found(path)), itemgetter(0)):
-        group: list[Any] = [line for _, line in together]
-        first = group[0]
-        if isinstance(first, ReadError):  # the only one of its group
+    back = coming_back(found(Path(str(path))))  # whose bytes are not counted as read
+    for own, group in grouped(found(path), back):
+        first: Any = group[0]
+        if isinstance(first, ReadError):
             yield first
-            continue
-        number += 1
-        given = first.cell("id")
-        own = number if given is None else given
-        if wrong := _parted(first, back) or next(filter(None, map(_unknown_graph, group)), None):
-            yield wrong
         else:
-            yield attempt(partial(_item, group, str(own), path.name, between), str(given or ""), first.number)
+            yield attempt(partial(_item, group, own, path.name, between), str(first.cell("id") or ""), first.number)
 
 
-def _key(line: Line | ReadError) -> tuple[Any, ...]:
+def grouped(found: Iterable[Any], back: Mapping[str, int]) -> Iterator[tuple[str, list[Any]]]:
+    """The id and the rows of each graph, or the error of one of them; what is not a :class:`Line` stays alone.
+
+    Args:
+        found: rows, and anything else between them.
+        back: what :func:`coming_back` says of them.
+    """
+    number = 0
+    for _, together in groupby(_with_keys(found), itemgetter(0)):
+        group = [line for _, line in together]
+        first = group[0]
+        number += not isinstance(first, ReadError)
+        if not isinstance(first, Line):
+            yield str(number), group
+            continue
+        wrong = _parted(first, back) or next(filter(None, map(_unknown_graph, group)), None)
+        given = first.cell("id")
+        yield str(number if given is None else given), group if wrong is None else [wrong]
+
+
+def _key(line: Any) -> tuple[Any, ...]:
     """Equal for rows of one graph."""
-    if isinstance(line, ReadError):
-        return ("error", line)
+    if not isinstance(line, Line):
+        return ("other", object())
     given = line.cell("id")
     if line.columns.facts is not None:
         return ("row", line.number) if given is None else ("facts", str(given), repr(line.cell("facts")))
@@ -137,11 +175,11 @@ def _key(line: Line | ReadError) -> tuple[Any, ...]:
     return ("row", line.number) if text is None or line.columns.id is not None else ("text", repr(text))
 
 
-def _with_keys(found: Iterable[Line | ReadError]) -> Iterator[tuple[tuple[Any, ...], Line | ReadError]]:
+def _with_keys(found: Iterable[Any]) -> Iterator[tuple[tuple[Any, ...], Any]]:
     """The rows, each with what is equal for those of one graph; a row of an unknown graph may be of the one before."""
     before: tuple[Any, ...] = ("",)
     for line in found:
-        if isinstance(line, ReadError) or before[0] not in ("id", "text") or _unknown_graph(line) is None:
+        if not isinstance(line, Line) or before[0] not in ("id", "text") or _unknown_graph(line) is None:
             before = _key(line)
         yield before, line
 
@@ -153,21 +191,21 @@ def _unknown_graph(line: Line) -> ReadError | None:
         return None
     if id is None and columns.id is not None:
         wrong = f"the cell of column {shown(columns.id)} is empty; fill it, as rows of one graph have the same id"
-        return ReadError(wrong).at(f"line {line.number}")
+        return ReadError(f"{wrong}; {SKIP}").at(line.place)
     if id is None and columns.text is not None and line.cell("text") is None:
         wrong = f"the cell of column {shown(columns.text)} is empty, and no column of ids says whose fact this is"
-        return ReadError(f"{wrong}; fill it, or add a column 'id'").at(f"line {line.number}")
+        return ReadError(f"{wrong}; fill it, or add a column 'id'; {SKIP}").at(line.place)
     return None
 
 
-def _coming_back(found: Iterable[Line | ReadError]) -> dict[str, int]:
+def coming_back(found: Iterable[Any]) -> dict[str, int]:
     """The ids of rows with one fact that do not all follow each other, with the line where each comes back."""
     seen: set[str] = set()
     back: dict[str, int] = {}
     last = None
     try:
         for line in found:
-            if isinstance(line, ReadError) or line.columns.facts is not None or line.columns.id is None:
+            if not isinstance(line, Line) or line.columns.facts is not None or line.columns.id is None:
                 if isinstance(line, Line) and line.width is not None:
                     break  # all rows of a table are of one kind
                 last = None
@@ -186,19 +224,25 @@ def _parted(line: Line, back: Mapping[str, int]) -> ReadError | None:
     id, columns = str(line.cell("id")), line.columns
     if columns.facts is not None or columns.id is None or id not in back:
         return None
-    where = f"comes back in line {back[id]}" if line.number < back[id] else "was read before"
+    where = f"comes back in {line.unit} {back[id]}" if line.number < back[id] else "was read before"
     wrong = f"{shown(id)} {where}; rows of one graph must follow each other, so sort them by {shown(columns.id)}"
-    return ReadError(wrong).at(f"line {line.number}")
+    return ReadError(wrong).at(line.place)
 
 
 def _item(group: Sequence[Line], id: str, file: str, between: str) -> Item:
+    empty = False
     for line in group:
         lacking = [role for role in ONE if line.cell(role) is None]
+        empty |= line.columns.facts is None and 0 < len(lacking) < len(ONE)
         short = line.width is not None and line.width < len(line.cells)
         if short and line.columns.facts is None and 0 < len(lacking) < len(ONE):
             wrong = f"the row of line {line.number} has {line.width} of {len(line.cells)} cells"
             raise ReadError(f"{wrong}, and no {' and no '.join(lacking)}; fill it, or check the separator")
-    return item_of_facts([(line.cells, line.columns) for line in group], id, f"{file}:{id}", between)
+    try:
+        return item_of_facts([(line.cells, line.columns) for line in group], id, f"{file}:{id}", between)
+    except StructureError as error:
+        error.message += f"; {SKIP}" if empty else ""
+        raise
 
 
 def item_of_facts(group: Sequence[tuple[Row, Columns]], id: str, name: str, between: str = BETWEEN) -> Item:
@@ -233,22 +277,29 @@ def columns_of(names: Sequence[str], asked: Mapping[str, str | None], header: bo
         header: whether a line of a file names them, for the error.
 
     Raises:
-        ReadError: there is no such column, or none of a role that is needed, or two ways to give facts.
+        ReadError: there is no such column, or none of a role that is needed, or two ways to give facts or texts. Texts
+            need no column: they are needed where one learns from them.
     """
     given = {role: _spelt(name, names) for role, name in asked.items() if name is not None}
-    if given.get("text") not in names:
-        given.pop("text", None)
+    without_texts = "text" in given and given["text"] not in names
+    if without_texts:
+        given.pop("text")
     if lacking := next(((role, name) for role, name in given.items() if name not in names), None):
         role, name = lacking
         wrong = f"there is no column {shown(name)}; there are {listed(map(shown, names))}"
-        where = f"Its name is the option {role}, given or kept by a trained run"
-        raise ReadError(f"{wrong}. {where}; --reader NAME drops those of the run")
+        raise ReadError(f"{wrong}. {NAMED} {role}; give one of these, or leave the option out")
     plain = {_plain(name): name for name in reversed(names) if name not in given.values()}
     found = {role: next((plain[each] for each in usual if each in plain), None) for role, usual in USUAL.items()}
     if "facts" in given:
         found |= dict.fromkeys(ONE)
     elif set(ONE) & set(given):
         found["facts"] = None
+    if without_texts:
+        found["text"] = None  # never of another name
+    elif "text" not in given and len(several := [plain[each] for each in USUAL["text"] if each in plain]) > 1:
+        said = f"{listed(map(shown, several[:-1]))} and {shown(several[-1])} could each be the texts"
+        name = f"name one with the option text, such as text={several[0]}" if asked else "leave all but one out"
+        raise ReadError(f"{said}; {name}")
     columns = Columns(**found | given)
     if columns.facts is None and (without := [role for role in ONE if getattr(columns, role) is None]):
         raise _no_column(names, without, header)
@@ -256,6 +307,27 @@ def columns_of(names: Sequence[str], asked: Mapping[str, str | None], header: bo
         each = f"{shown(columns.facts)} and {shown(str(columns.subject))}"
         raise ReadError(f"there are facts in the columns {each}; say which: facts={columns.facts} or subject=...")
     return columns if columns.facts is None else columns._replace(**dict.fromkeys(ONE))
+
+
+def refuse_near(names: Iterable[Any], known: Sequence[str]) -> None:
+    """Check that no name is nearly a known one, such as ``txt`` or ``sentense``; none of these is among them.
+
+    Raises:
+        ReadError: one is.
+    """
+    for name in names:
+        if near := _near(str(name), known):
+            raise ReadError(f"there is the key {shown(str(name))}. Did you mean {near!r}? If not, rename it")
+
+
+def _near(name: str, known: Sequence[str]) -> str:
+    """The known name that a given one is a slip of; nothing if there is none."""
+    long = [each for each in known if len(each) > 3 and abs(len(each) - len(name)) < 2]
+    return next(iter(get_close_matches(name.lower(), long, 1, SLIP)), "")
+
+
+SLIP = 0.82
+"""How alike a slip of a name is to it: ``txt`` and ``text`` are, ``test`` and ``text`` are not."""
 
 
 def _spelt(name: str, names: Sequence[str]) -> str:
@@ -268,7 +340,9 @@ def _no_column(names: Sequence[str], lacking: Sequence[str], header: bool) -> Re
     there = listed(map(shown, names), 6)
     if not header:
         keys = "'subject', 'relation' and 'object', or 'facts', a list of such triples"
-        return ReadError(f"there is no key for the {' and the '.join(lacking)}; there are {there}. Give {keys}")
+        slips = [(name, _near(name, (*ONE, "facts", "structure"))) for name in names]
+        meant = "".join(f" Did you mean {near!r} by {shown(name)}?" for name, near in slips if near not in ("", name))
+        return ReadError(f"there is no key for the {' and the '.join(lacking)}; there are {there}.{meant} Give {keys}")
     wrong = f"the first line names no column for the {' and the '.join(lacking)}; it has {there}"
     named = f"Name columns that are called otherwise, such as {lacking[0]}=NAME"
     return ReadError(f"{wrong}. {named}; for a file without a header give header=[subject, relation, object, text]")

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from copy import deepcopy
-from dataclasses import asdict, is_dataclass
+from dataclasses import asdict, fields, is_dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_type_hints
 
-from structpe.errors import ConfigError, located
+from structpe.errors import ConfigError, ReadError, located
+from structpe.formats.facts import NAMED
+from structpe.formats.reading import READERS
 from structpe.plain import from_yaml, to_yaml
 from structpe.plain.options import Builder
 from structpe.plain.yaml import LONGEST
@@ -20,6 +23,7 @@ __all__ = [
     "check_folder",
     "differences",
     "import_all",
+    "kept_options",
     "load",
     "load_kind",
     "make",
@@ -73,6 +77,7 @@ def load_kind(
     data = _read(Path(source)) if isinstance(source, (str, Path)) else deepcopy(dict(source or {}))
     where = () if path is None else (path,)
     with located(*where):
+        _check_options(kind(data), data)
         Builder().check_keys(kind(data), data, complete=False)
     for override in overrides:
         _override(data, override)
@@ -98,7 +103,25 @@ def make(cls: type[T], data: Mapping[str, Any]) -> T:
     Raises:
         ConfigError: a key is unknown or missing, or a value has the wrong type.
     """
+    _check_options(cls, data)
     return Builder().build(cls, data)
+
+
+def _check_options(cls: type, data: Mapping[str, Any]) -> None:
+    """Check that no option of a reader stands among the keys of the data.
+
+    Raises:
+        ConfigError: one does.
+    """
+    group, given = get_type_hints(cls).get("data"), data.get("data")
+    known = {each.name for each in fields(group)} if is_dataclass(group) else set()
+    if not isinstance(given, Mapping) or not {"reader", "options"} <= known:
+        return
+    for key in given:
+        if key not in known and (found := [each.name for each in READERS.values() if key in each.options]):
+            name = given.get("reader") if given.get("reader") in found else None
+            whose = f"of the reader {name!r}" if name else "of readers"
+            raise ConfigError(f"there is no key named 'data.{key}'; as an option {whose}, it is data.options.{key}")
 
 
 def merged(cls: type, *parts: Mapping[str, Any]) -> dict[str, Any]:
@@ -209,6 +232,20 @@ NO_READER = (
     "the run has no reader of its own, as it has learned from items, or its training files are of several formats, or "
     "gone; say what the new file is by --reader, or give the items of structpe.read(FILE, reader=...)"
 )
+
+
+@contextmanager
+def kept_options(options: Mapping[str, Any]) -> Iterator[None]:
+    """A context that reads a file with options of a run; the error of a column that they name says what drops them."""
+    try:
+        yield
+    except ReadError as error:
+        if any(f"{NAMED} {name};" in error.message for name in options):
+            error.message += (
+                ". The run keeps this option; --reader NAME, or structpe.read(FILE, reader=NAME) in Python, drops "
+                "those of the run"
+            )
+        raise
 
 
 class Reads(NamedTuple):

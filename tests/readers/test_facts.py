@@ -250,12 +250,46 @@ def test_an_item_with_a_row_of_an_unknown_graph_is_skipped_as_a_whole(write, col
     assert reading.skipped[1].message.startswith(f"the cell of column {column!r} is empty")
 
 
+@pytest.mark.parametrize("name", ["a.tsv", "a.jsonl"])
+def test_texts_are_never_those_of_another_column(name, write):
+    """A column that an option names and is not there has no texts; of two that may be it, one is named."""
+    row = {"s": "Osk", "p": "x", "o": "Ida", "sentence": "One.", "text": "Two."}
+    file = write(name, "\t".join(row) + "\n" + "\t".join(row.values()) + "\n" if name == "a.tsv" else json.dumps(row))
+    assert [read(file, "facts", text=text)[0].texts for text in ("txt", "text", "Sentence")] == [
+        (),
+        ("Two.",),
+        ("One.",),
+    ]
+    with pytest.raises(ReadError, match=r"'text' and 'sentence' could each be the texts; name one .* text=text"):
+        read(file, "facts")
+    with pytest.raises(ReadError, match="could each be the texts; leave all but one out"):
+        as_items([row])
+
+
+ROWS = [("1", "a", "r", "b"), ("1", "a", "s", "c"), ("2", "e", "r", "f"), ("1", "a", "u", "b")]
+
+
+def test_rows_in_python_are_grouped_as_in_a_file(write):
+    """By ids, and without them by texts; ids that come back are errors."""
+    for columns, rows in (("id s p o text", [(*row, "T.") for row in ROWS[:3]]), ("text s p o", ROWS)):
+        names = columns.split()
+        file = write("a.tsv", "".join("\t".join(row) + "\n" for row in [names, *rows]))
+        with file.open(newline="") as opened:
+            made = as_items(csv.DictReader(opened, delimiter="\t"))
+        assert list(map(told, made)) == list(map(told, read(file, "facts")))
+    single = [dict(zip(("id", "s", "p", "o"), row, strict=True)) for row in ROWS]
+    with pytest.raises(ReadError, match=r"^item 1: row 1: '1' comes back in row 4; rows of one graph must follow"):
+        as_items(single)
+    with pytest.raises(ReadError, match=r"^item 1: row 1: '1' comes back in row 3"):
+        as_items([single[0], structpe.path(["x"]), single[1]])
+
+
 def test_capitals_in_names_of_columns_do_not_matter_where_one_is_meant(write):
     text = "Subject of fact\tp\to\tNr\tNR\nOsk\tr\tIda\t1\t2\n"
     (item,) = read(write("a.tsv", text), "facts", subject="Subject of Fact", id="Nr")
     assert told(item) == ("1", [("Osk", "r", "Ida")], [])
     with pytest.raises(
-        ReadError, match=r"no column 'nr'; .* Its name is the option id, given or kept by a trained run"
+        ReadError, match=r"no column 'nr'; .* Its name is the option id; give one of these, or leave the option out$"
     ):
         read(write("a.tsv", text), "facts", subject="Subject of fact", id="nr")
 
@@ -316,6 +350,18 @@ def test_items_of_many_kinds() -> None:
         ),
         ([{"text": "x"}], "item 1: there is no key for the subject and the relation and the object; there are 'text'"),
         ([{"structure": 3, "id": "q"}], "item 1: 'q': no converter takes a builtins.int"),
+        (
+            [{"facts": [("a", "r", "b")], "sentense": "x"}],
+            "item 1: there is the key 'sentense'. Did you mean 'sentence'",
+        ),
+        ([{"structure": 3, "texs": "x"}], "item 1: there is the key 'texs'. Did you mean 'texts'"),
+        ([{"structure": 3, "text": "x", "texts": []}], "item 1: 'text' and 'texts' could each be the texts; leave all"),
+        (
+            [{"strukture": 3}],
+            "item 1: there is no key for the subject and the relation and the object; there are 'stru",
+        ),
+        ([([("a", "r", "b")], "x")], "item 1: it is a pair of a graph and a text; give a mapping: {\"facts\": [('a', "),
+        ([{"s": 1, "p": 2, "o": 3, None: ["x"]}], "item 1: the key None is not a text; a row has more cells than the "),
         ([{"structure": structpe.path(["a"]), "text": 3}], "item 1: the text is 3; give a text, or a list of texts"),
     ],
 )

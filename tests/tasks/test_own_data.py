@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from structpe.datasets import load
 from structpe.errors import ConfigError, ReadError, StructPEError, StructureError
 from structpe.formats import read
 from structpe.tasks import DataConfig, GraphToTextConfig
+from structpe.tasks.runs.base import load_config, run_of
 from tests.tasks.prediction.tiny import data_in
 
 ITEMS = [{"facts": [(f"Osk {i % 3}", "teacher", "Ida")], "text": f"Ida taught Osk {i % 3}."} for i in range(12)]
@@ -71,6 +73,16 @@ def test_a_bad_item_is_named_before_a_text_is_written(tmp_path: Path, monkeypatc
             act([*ITEMS * 5, *ITEMS[:9], {**long, "text": "x"}], batch_size=1)
     with pytest.raises(ConfigError, match=r"^item 2 \('2'\) has no reference text to be scored against; leave it out$"):
         writer.evaluate([ITEMS[0], {"facts": [("a", "r", "b")]}])
+    monkeypatch.undo()
+    writer.config = replace(writer.config, data=DataConfig(reader="facts", options={"subject": "s"}, on_error="skip"))
+    (new := tmp_path / "new.tsv").write_text("id\ts\tp\to\n1\tŌж\tr\tIda\n", encoding="utf-8")
+    with pytest.warns(UserWarning, match=r"no unit for 'Ō', 'ж', .*; model.copy_units and training texts"):
+        assert len(list(writer.generate(new))) == 1
+    with pytest.raises(ConfigError, match=r"new\.tsv: item '1' has no text .*; to write only, use generate$"):
+        writer.evaluate(new)
+    new.write_text("who\tp\to\nOsk\tr\tIda\n")
+    with pytest.raises(ReadError, match=r"no column 's'; .*The run keeps this option; --reader NAME, or struct"):
+        writer.generate(new)
 
 
 @pytest.mark.parametrize(
@@ -107,6 +119,25 @@ def test_items_in_the_place_of_files_are_sent_to_theirs(tmp_path: Path) -> None:
     config = GraphToTextConfig(DataConfig(ITEMS), out=str(tmp_path / "run"))  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match=r"data\.train names files, and {'facts': .* is no path; give items as data"):
         structpe.train(config)
+
+
+def test_texts_are_needed_where_one_learns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What lacks them is named, with what is there, or skipped and counted; an option in the wrong place is sent on."""
+    rows = "".join(f"{i // 2}\tOsk {i}\tteacher\tIda\t{'Ida.' * (i < 6)}\n" for i in range(12))
+    (file := tmp_path / "a.tsv").write_text(f"id\ts\tp\to\tsentence\n{rows}")
+
+    def items(**more: Any) -> Any:
+        return run_of(load_config({**TEXTS, "data": {"train": str(file), "reader": "facts", **more}})).read().train
+
+    with pytest.raises(ConfigError, match=r"a\.tsv: item '3' has no text .*; leave it out, .* \(on_error: skip"):
+        items()
+    asked = r"no text .* of 6 \(the option text is 'txt'\); .* there are: 'sentence'\. Name"
+    with pytest.raises(ConfigError, match=asked):
+        items(options={"text": "txt"}, on_error="skip")
+    with pytest.raises(ConfigError, match=r"'data.subject'; as an option of the reader 'facts', it is data.options.s"):
+        items(subject="s")
+    assert [item.id for item in items(on_error="skip")] == ["0", "1", "2"]
+    assert "skipped 3 of 6 items, which have no text: '3', '4', '5'" in capsys.readouterr().err
 
 
 def ring(size: int, edges: bool = False) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -15,18 +16,20 @@ from torch import Tensor, nn
 
 from structpe.data.bpe_dropout import ResampledExamples, Resplit
 from structpe.data.prepare import Preparer
-from structpe.errors import ConfigError, StructPEError, located
+from structpe.errors import ConfigError, StructPEError, listed, located
 from structpe.formats import READERS, Item, as_items, read
 from structpe.formats.reading import paths_of
 from structpe.nn.search import SearchConfig, search
 from structpe.nn.seq2seq import EncoderDecoder
 from structpe.structure import Structure
 from structpe.system.printing import say
-from structpe.tasks.config import NO_READER
+from structpe.tasks.config import NO_READER, kept_options
 from structpe.tasks.graph_to_text.config import DataConfig, TextConfig
 from structpe.tasks.graph_to_text.scores import Scores, score
 
 __all__ = [
+    "NAME_TEXTS",
+    "OR_WRITE",
     "Generated",
     "Generator",
     "GraphTextExample",
@@ -36,10 +39,17 @@ __all__ = [
     "by_size",
     "read_split",
     "with_reader",
+    "with_texts",
 ]
 
 Progress: TypeAlias = "Callable[[int, int], object] | None"
 """Called with the number of items done, and of all."""
+
+
+NAME_TEXTS = "Name the column or attribute with texts by the option text (data.options.text, --option text=NAME)"
+"""What to do if nothing can be learned from a file."""
+OR_WRITE = f"{NAME_TEXTS}; to write only, use generate"
+"""What to do if nothing in a file can be compared with."""
 
 
 def with_reader(data: DataConfig) -> DataConfig:
@@ -57,17 +67,67 @@ def _files(path: Path) -> Iterator[Path]:
     return (file for file in inside if not (file.is_dir() or file.name.startswith(".")))
 
 
-def read_split(data: DataConfig, split: Literal["train", "dev", "test"]) -> list[Item]:
+def read_split(data: DataConfig, split: Literal["train", "dev", "test"], remedy: str | None = None) -> list[Item]:
     """Read all items of a split.
 
+    Args:
+        data: what the configuration says of data.
+        split: which split.
+        remedy: what to do if no item of a file has a text; None if they need none.
+
     Raises:
-        ConfigError: the configuration does not name the split.
+        ConfigError: the configuration does not name the split, or an item lacks the text that it needs.
         ReadError: a file is missing, or an item is bad and bad items are not skipped.
     """
     paths = {"train": data.train, "dev": data.dev, "test": data.test}[split]
     if not paths:
         raise ConfigError(f"the configuration names no {split} split; set data.{split} to a file or folder")
-    return [item for path in ([paths] if isinstance(paths, str) else paths) for item in _read_path(path, data)]
+    found = []
+    for path in [paths] if isinstance(paths, str) else paths:
+        items = _read_path(path, data)
+        if remedy is not None:
+            items = with_texts(items, data.on_error, path, data.options.get("text"), remedy)
+        found += items
+    return found
+
+
+def with_texts(
+    items: Sequence[Item],
+    on_error: Literal["raise", "skip"] = "raise",
+    path: str | Path | None = None,
+    column: str | None = None,
+    remedy: str = NAME_TEXTS,
+) -> list[Item]:
+    """The items, each of which needs a text; with ``skip``, those that have one, and the others are counted.
+
+    Args:
+        items: from a file or from Python.
+        on_error: whether an item without a text is an error.
+        path: the file; None for items from Python.
+        column: the name of the column or attribute with texts that the reader was given.
+        remedy: what to do if no item of a file has a text.
+
+    Raises:
+        ConfigError: an item has no text, or with ``skip`` none has.
+    """
+    lacking = [item for item in items if not item.texts]
+    if not lacking:
+        return list(items)
+    first, all_of_them = lacking[0], len(lacking) == len(items)
+    wrong = f"item {first.id!r} has no text to learn from or to be scored against"
+    where = [] if path is None else [path]
+    if path is not None and all_of_them:
+        there = listed([repr(key) for key in first.metadata], 6)
+        asked = "" if column is None else f" (the option text is {column!r})"
+        others = f", nor has another of {len(items)}" if len(items) > 1 else ""
+        raise ConfigError(f"{wrong}{others}{asked}; beside the graph there are: {there}. {remedy}").at(*where)
+    if on_error == "raise" or all_of_them:
+        raise ConfigError(
+            f"{wrong}; leave it out, give it one, or skip such items (on_error: skip, --on-error skip)"
+        ).at(*where)
+    ids = listed([repr(item.id) for item in lacking])
+    say(f"{'' if path is None else f'{path}: '}skipped {len(lacking)} of {len(items)} items, which have no text: {ids}")
+    return [item for item in items if item.texts]
 
 
 def _read_path(path: str | Path, data: DataConfig) -> list[Item]:
@@ -166,6 +226,11 @@ class TextModel(ABC):
         for batch in by_size(examples, numbers, batch_size):
             yield from zip(batch, self.texts([examples[i] for i in batch], config, device), strict=True)
 
+    def unread(self, items: Iterable[Item]) -> list[str]:
+        """The characters of items that the vocabulary has no unit for; none where this is not known."""
+        del items
+        return []
+
     def rate(self, name: str) -> float:
         """Factor of the learning rate of a parameter."""
         return 1.0
@@ -204,6 +269,9 @@ class UnitTextModel(TextModel):
 
     def examples(self, items: Iterable[Item], every_text: bool = False, jobs: int = 1) -> Sequence[GraphTextExample]:
         return self.preparer.examples(items, self.model.encoder.position.encodings, every_text, jobs=jobs)
+
+    def unread(self, items: Iterable[Item]) -> list[str]:
+        return self.preparer.unread(items)
 
     def drawn(self, examples: Sequence[Any], seed: int) -> Sequence[Any] | ResampledExamples[Any]:
         if not self.preparer.config.bpe_dropout:
@@ -309,6 +377,13 @@ class Generator:
             room -= sum(example.size**2 for example in examples)
             kept.append(examples if room >= 0 else None)
             largest = max([*examples, *([largest] if largest is not None else [])], key=lambda example: example.size)
+        if letters := self.text_model.unread(items):
+            copy = "" if getattr(self.config.model, "copy_units", False) else "model.copy_units and "
+            warnings.warn(
+                f"the vocabulary has no unit for {listed(map(repr, letters))}, read as single bytes, which a model "
+                f"seldom writes right; {copy}training texts with these characters help",
+                stacklevel=3,
+            )
         if largest is not None:
             with located(f"item {largest.id!r}"):
                 self.text_model.texts([largest], SearchConfig(beam=1, longest=1), self.device)
@@ -331,6 +406,9 @@ class Generator:
             StructPEError: as in :meth:`generate`.
         """
         items = self._items(source)
+        if isinstance(source, (str, Path)):
+            data = self.config.data
+            items = with_texts(items, data.on_error, source, data.options.get("text"), OR_WRITE)
         if without := [number for number, item in enumerate(items, 1) if not item.texts]:
             id = items[without[0] - 1].id
             raise ConfigError(f"item {without[0]} ({id!r}) has no reference text to be scored against; leave it out")
@@ -341,7 +419,8 @@ class Generator:
         if isinstance(source, (str, Path)):
             if self.config.data.reader is None:
                 raise ConfigError(NO_READER)
-            return _read_path(source, self.config.data)
+            with kept_options(self.config.data.options):
+                return _read_path(source, self.config.data)
         return as_items(source)
 
     def _generated(

@@ -43,12 +43,14 @@ from structpe.system.printing import say
 from structpe.tasks.config import Reads, differences, split_given
 from structpe.tasks.graph_to_text.config import GraphToTextConfig, PretrainedTextConfig, TextConfig
 from structpe.tasks.graph_to_text.generator import (
+    NAME_TEXTS,
     Generator,
     GraphTextExample,
     TextModel,
     UnitTextModel,
     read_split,
     with_reader,
+    with_texts,
 )
 from structpe.tasks.graph_to_text.pretrained import Pretrained, PretrainedTextModel
 from structpe.tasks.graph_to_text.task import GraphToText
@@ -137,11 +139,11 @@ class TextRun(Run[C, Splits, L, Result], ABC):
         source = self._source(part)
         if isinstance(source, (str, Path)):
             files: dict[str, Any] = {part: str(source)}
-            return _with_texts(read_split(replace(self.config.data, **files), part))
+            return read_split(replace(self.config.data, **files), part, NAME_TEXTS)
         if source is getattr(self.config.data, part):
-            return _with_texts(read_split(self.config.data, part))
+            return read_split(self.config.data, part, NAME_TEXTS)
         with located(f"data, {part}"):
-            return _with_texts(as_items(source))
+            return with_texts(as_items(source), self.config.data.on_error)
 
     def setup(self, data: Splits, learned: L) -> TrainingSetup[Result]:
         text_model, training = self.untrained(learned), self.config.training
@@ -191,16 +193,6 @@ def _try(text_model: TextModel, examples: Sequence[GraphTextExample]) -> None:
         for example in (graph, text):
             text_model.loss(text_model.collate([example]), 0.0)
     text_model.model.train()
-
-
-def _with_texts(items: list[Item]) -> list[Item]:
-    for item in items:
-        if not item.texts:
-            raise ConfigError(
-                f"item {item.id!r} has no text to learn from or to be scored against; leave it out, "
-                f"or, if no item has one, name the column or attribute with texts (data.options.text)"
-            )
-    return items
 
 
 def _content(what: str, examples: Sequence[GraphTextExample]) -> dict[str, str]:
