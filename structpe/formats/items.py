@@ -79,7 +79,7 @@ def _row(number: int, given: Any) -> Any:
         return given  # it is raised again where the item is made
 
 
-def _line(given: Mapping[str, Any], number: int = 1) -> Line:
+def _line(given: Mapping[Any, Any], number: int = 1) -> Line:
     if odd := [key for key in given if not isinstance(key, str)]:
         more = "; a row has more cells than the header" if odd[0] is None else ""
         raise ReadError(f"the key {repr(odd[0])[:80]} is not a text{more}; give columns by their names")
