@@ -18,7 +18,7 @@ from structpe.errors import needing
 if TYPE_CHECKING:
     import uvicorn
 
-    from structpe.serve.web import Limits, Site
+    from structpe.serve.web import Limits, WebApp
 
 __all__ = ["ServeCommand", "is_local", "server_of", "token_of"]
 
@@ -93,14 +93,14 @@ class ServeCommand(Command, name="serve"):
         print("The server has ended; what it had taken is answered.")
 
 
-def _site(given: Namespace, token: str) -> Site:
+def _site(given: Namespace, token: str) -> WebApp:
     from structpe.serve.served import served
-    from structpe.serve.web import Limits, Site
+    from structpe.serve.web import Limits, WebApp
 
     asked = {name: value for name in LIMITS if (value := getattr(given, name)) is not None}
     limits: Limits = Limits(**asked)
     run = served(given.run, given.device, limits.nodes, given.spacy)
-    return Site(run, limits, token, (HERE, "localhost") if given.host in (HERE, "localhost") else ("*",))
+    return WebApp(run, limits, token, (HERE, "localhost") if given.host in (HERE, "localhost") else ("*",))
 
 
 def is_local(host: str) -> bool:
@@ -128,7 +128,7 @@ def token_of(file: Path | None) -> str:
     return token
 
 
-def server_of(site: Site) -> uvicorn.Server:
+def server_of(site: WebApp) -> uvicorn.Server:
     """The server of an application."""
     from uvicorn import Config, Server
 

@@ -13,13 +13,13 @@ from typing import Generic, TypeVar
 
 from structpe.errors import StructPEError
 
-__all__ = ["Batches", "Busy", "WrongItem"]
+__all__ = ["QueueFull", "RequestQueue", "WrongItem"]
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 
-class Busy(StructPEError):
+class QueueFull(StructPEError):
     """The queue is full, or the server ends."""
 
 
@@ -45,7 +45,7 @@ class _Job(Generic[T, R]):
     since: float = field(default_factory=monotonic)
 
 
-class Batches(Generic[T, R]):
+class RequestQueue(Generic[T, R]):
     """The queue, and its thread, which begins at once.
 
     Args:
@@ -85,13 +85,13 @@ class Batches(Generic[T, R]):
         """Put a request into the queue. A result that is cancelled before its batch begins costs nothing.
 
         Raises:
-            Busy: the queue is full, or closed.
+            QueueFull: the queue is full, or closed.
         """
         with self._change:
             if not self._open:
-                raise Busy("the server is ending; ask again when it is back")
+                raise QueueFull("the server is ending; ask again when it is back")
             if self._waiting + len(items) > max(self.queue, len(items)):
-                raise Busy(f"{self._waiting} items wait, and {self.queue} may; ask again later")
+                raise QueueFull(f"{self._waiting} items wait, and {self.queue} may; ask again later")
             job = _Job[T, R](items)
             self._jobs.append(job)
             self._waiting += len(items)

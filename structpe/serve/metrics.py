@@ -7,7 +7,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-__all__ = ["CONTENT", "Metrics"]
+__all__ = ["CONTENT", "ServerMetrics"]
 
 CONTENT = "text/plain; version=0.0.4; charset=utf-8"
 """The type of the text."""
@@ -39,7 +39,7 @@ def _head(name: str, kind: str, doc: str) -> Iterator[str]:
     yield f"# TYPE {name} {kind}"
 
 
-class Metrics:
+class ServerMetrics:
     """What a server has done; threads may share it."""
 
     def __init__(self) -> None:

@@ -149,9 +149,7 @@ class Served(ABC):
 
     def _check_size(self, size: int) -> None:
         if size > self.nodes:
-            raise ReadError(
-                f"the structure has {size:,} nodes or units, and {self.nodes} are allowed; give a part of it"
-            )
+            raise ReadError(f"the structure has {size:,} nodes or units; give a part of it with {self.nodes} at most")
 
 
 class ServedTexts(Served):

@@ -29,11 +29,11 @@ from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, R
 
 from structpe import __version__
 from structpe.errors import ConfigError, ReadError, StructPEError, bounded, listed
-from structpe.serve.batches import Batches, Busy, WrongItem
-from structpe.serve.metrics import CONTENT, Metrics
+from structpe.serve.batches import QueueFull, RequestQueue, WrongItem
+from structpe.serve.metrics import CONTENT, ServerMetrics
 from structpe.serve.served import Served
 
-__all__ = ["Limits", "Site"]
+__all__ = ["Limits", "WebApp"]
 
 PAGE = (Path(__file__).parent / "page.html").read_text(encoding="utf-8")
 
@@ -95,7 +95,7 @@ class _Refused(Exception):
         self.headers = {name.replace("_", "-"): value for name, value in headers.items()}
 
 
-class Site:
+class WebApp:
     """The application, with the queue and its thread.
 
     Args:
@@ -115,9 +115,9 @@ class Site:
         self, served: Served, limits: Limits = Limits(), token: str = "", hosts: tuple[str, ...] = ("*",)
     ) -> None:
         self.served, self.limits, self.token = served, limits, token
-        self.metrics = Metrics()
+        self.metrics = ServerMetrics()
         self.examples = served.examples()
-        self.batches = Batches(served.work, limits.batch, limits.wait, limits.queue, self.metrics.batch)
+        self.batches = RequestQueue(served.work, limits.batch, limits.wait, limits.queue, self.metrics.batch)
         self.app = FastAPI(
             title="structpe", version=__version__, docs_url=None, redoc_url=None, description=self._description()
         )
@@ -192,7 +192,7 @@ class Site:
             raise _Refused(
                 504, f"there is no answer within {self.limits.seconds:g} s; send fewer or smaller items, or ask later"
             ) from None
-        except Busy as error:
+        except QueueFull as error:
             raise _Refused(503, str(error), Retry_After="1") from None
         except WrongItem as error:
             raise _Refused(422, str(error), error.number) from None

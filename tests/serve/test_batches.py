@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from structpe.errors import ReadError
-from structpe.serve.batches import Batches, Busy, WrongItem
+from structpe.serve.batches import QueueFull, RequestQueue, WrongItem
 
 
 def doubled(items: Sequence[int]) -> list[int]:
@@ -22,8 +22,8 @@ def doubled(items: Sequence[int]) -> list[int]:
 
 
 @contextmanager
-def held(largest: int = 8, queue: int = 100) -> Iterator[tuple[Batches[int, int], threading.Event, list[int]]]:
-    """Batches whose thread waits in its first batch for the event; and the size of each batch."""
+def held(largest: int = 8, queue: int = 100) -> Iterator[tuple[RequestQueue[int, int], threading.Event, list[int]]]:
+    """RequestQueue whose thread waits in its first batch for the event; and the size of each batch."""
     go, begun, sizes = threading.Event(), threading.Event(), list[int]()
 
     def work(items: Sequence[int]) -> list[int]:
@@ -31,7 +31,7 @@ def held(largest: int = 8, queue: int = 100) -> Iterator[tuple[Batches[int, int]
         assert go.wait(10)
         return doubled(items)
 
-    batches = Batches(work, largest, 0.0, queue, sizes.append)
+    batches = RequestQueue(work, largest, 0.0, queue, sizes.append)
     batches.submit([1])
     assert begun.wait(10)
     try:
@@ -53,7 +53,7 @@ def test_requests_share_batches_up_to_the_largest() -> None:
 
 def test_a_request_waits_for_others() -> None:
     sizes = list[int]()
-    batches = Batches(doubled, 2, 30.0, 9, sizes.append)
+    batches = RequestQueue(doubled, 2, 30.0, 9, sizes.append)
     first = batches.submit([1])
     assert not first.done()
     assert batches.submit([2]).result(10) == [4], "the batch is full, so nobody waits for the 30 seconds"
@@ -79,19 +79,19 @@ def test_an_error_is_of_the_request_and_the_item_that_has_it() -> None:
 def test_a_full_queue_and_the_end() -> None:
     with held(queue=3) as (batches, go, sizes):
         kept, dropped = batches.submit([1, 2]), batches.submit([3])
-        with pytest.raises(Busy, match="3 items wait, and 3 may"):
+        with pytest.raises(QueueFull, match="3 items wait, and 3 may"):
             batches.submit([4])
         assert dropped.cancel()
         go.set()
         batches.close()
         assert (kept.result(0), sizes) == ([2, 4], [1, 2]), "what waits is answered, what is cancelled is left out"
         assert not batches.ready
-        with pytest.raises(Busy, match="the server is ending"):
+        with pytest.raises(QueueFull, match="the server is ending"):
             batches.submit([5])
 
 
 def test_many_threads_lose_nothing() -> None:
-    batches, found = Batches[Any, Any](doubled, 16, 0.001, 10_000), dict[int, list[int]]()
+    batches, found = RequestQueue[Any, Any](doubled, 16, 0.001, 10_000), dict[int, list[int]]()
 
     def client(number: int) -> None:
         for each in range(50):

@@ -19,8 +19,8 @@ from typing import Any
 import pytest
 
 from structpe.errors import ReadError
-from structpe.serve.batches import Busy
-from structpe.serve.metrics import Metrics
+from structpe.serve.batches import QueueFull
+from structpe.serve.metrics import ServerMetrics
 from structpe.serve.served import ServedParses, ServedTexts, served
 from tests.modules import ROOT
 from tests.pictures.runs import predicted, written
@@ -30,7 +30,7 @@ pytest.importorskip("fastapi")
 
 from starlette.testclient import TestClient
 
-from structpe.serve.web import Limits, Site
+from structpe.serve.web import Limits, WebApp
 
 RWSE = {"name": "rwse", "encoding": {"name": "random-walk", "steps": 6, "undirected": True}}
 TOKEN = "a-token-of-many-letters"
@@ -45,27 +45,27 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.fixture(scope="module")
-def sites(runs: dict[str, Path]) -> Iterator[dict[str, Site]]:
-    made = {verb: Site(served(run, "cpu", 512, None), Limits(body=100_000, seconds=20)) for verb, run in runs.items()}
+def sites(runs: dict[str, Path]) -> Iterator[dict[str, WebApp]]:
+    made = {verb: WebApp(served(run, "cpu", 512, None), Limits(body=100_000, seconds=20)) for verb, run in runs.items()}
     yield made
     for site in made.values():
         site.batches.close()
 
 
 @pytest.fixture
-def site(sites: dict[str, Site]) -> Site:
+def site(sites: dict[str, WebApp]) -> WebApp:
     return sites["generate"]
 
 
-def post(site: Site, items: Any, **headers: str) -> Any:
+def post(site: WebApp, items: Any, **headers: str) -> Any:
     return TestClient(site.app).post(f"/{site.served.verb}", json={"items": items}, headers=headers)
 
 
-def raw(site: Site, body: bytes | Iterator[bytes], kind: str = "application/json") -> Any:
+def raw(site: WebApp, body: bytes | Iterator[bytes], kind: str = "application/json") -> Any:
     return TestClient(site.app).post(f"/{site.served.verb}", content=body, headers={"Content-Type": kind})
 
 
-def test_examples_run_as_the_page_has_them(sites: dict[str, Site]) -> None:
+def test_examples_run_as_the_page_has_them(sites: dict[str, WebApp]) -> None:
     assert set(sites["generate"].examples) == {"facts", "penman", "tree"}
     assert set(sites["predict"].examples) == {"edge_index"}, "the nodes of others have no features"
     for verb, site in sites.items():
@@ -83,7 +83,7 @@ def test_examples_run_as_the_page_has_them(sites: dict[str, Site]) -> None:
                     {"python": "x = 1"}, {"structure": {"nodes": ["a", "b"], "edges": [[0, 1]]}},
                     {"penman": "(a / b :c (d / e))"}, FACTS, TREE, {"edge_index": [[0], [1]], "num_nodes": 2},
                     {"nodes": [{"id": 1}, {"id": 2}], "edges": [{"source": 1, "target": 2}]}])  # fmt: skip
-def test_every_form_becomes_an_item(given: dict[str, Any], site: Site) -> None:
+def test_every_form_becomes_an_item(given: dict[str, Any], site: WebApp) -> None:
     item = site.served.item({**given, "id": "mine"}, 7)
     assert (item.id, item.structure.size > 1) == ("mine", True)
 
@@ -95,7 +95,7 @@ def all_to_the_first(doc: Any) -> Any:
     return doc
 
 
-def test_a_sentence_is_parsed_by_the_parser_that_is_given(site: Site) -> None:
+def test_a_sentence_is_parsed_by_the_parser_that_is_given(site: WebApp) -> None:
     spacy = pytest.importorskip("spacy")
     spacy.Language.component("all-to-the-first", func=all_to_the_first)
     nlp = spacy.blank("en")
@@ -115,7 +115,7 @@ def test_a_sentence_is_parsed_by_the_parser_that_is_given(site: Site) -> None:
             parses.item(wrong, 1)
 
 
-def test_together_as_alone(sites: dict[str, Site]) -> None:
+def test_together_as_alone(sites: dict[str, WebApp]) -> None:
     """Threads ask at once; each gets what it would get alone."""
     texts = [{"facts": [[f"a{n}", "r", "b"], ["b", "s", f"c{m}"]][: 1 + m % 2]} for n in range(4) for m in range(2)]
     graphs = [
@@ -174,14 +174,14 @@ def test_together_as_alone(sites: dict[str, Site]) -> None:
         (b" " * 100_001, 413, "the body is larger than 100,000 bytes; send fewer items"),
     ],
 )
-def test_what_is_wrong_is_said(body: bytes, status: int, told: str, site: Site) -> None:
+def test_what_is_wrong_is_said(body: bytes, status: int, told: str, site: WebApp) -> None:
     answer = raw(site, body)
     assert answer.status_code == status
     assert told in answer.json()["error"]
     assert ("item" in answer.json()) == answer.json()["error"].startswith("item ")
 
 
-def test_an_error_of_the_model_names_the_item(sites: dict[str, Site]) -> None:
+def test_an_error_of_the_model_names_the_item(sites: dict[str, WebApp]) -> None:
     good = FACTS, sites["predict"].examples["edge_index"]
     for site, right, wrong, told in (
         (
@@ -197,7 +197,7 @@ def test_an_error_of_the_model_names_the_item(sites: dict[str, Site]) -> None:
         assert answer.json()["error"].startswith(told)
 
 
-def test_a_body_without_an_end(site: Site) -> None:
+def test_a_body_without_an_end(site: WebApp) -> None:
     def endless() -> Iterator[bytes]:
         for _ in range(1000):
             yield b" " * 50_000
@@ -231,7 +231,7 @@ class Slow:
 
 def test_too_late_too_many_and_a_bug(capsys: pytest.CaptureFixture[str]) -> None:
     run: Any = Slow()
-    site = Site(run, Limits(seconds=0.3, queue=2, wait=0.0))
+    site = WebApp(run, Limits(seconds=0.3, queue=2, wait=0.0))
     assert post(site, ["fails"]).status_code == 500
     assert "ZeroDivisionError" in capsys.readouterr().err
     late = post(site, ["a"])
@@ -246,7 +246,7 @@ def test_too_late_too_many_and_a_bug(capsys: pytest.CaptureFixture[str]) -> None
     assert client.get("/health").json()["status"] == "ok"
     site.batches.close()
     assert (client.get("/health").status_code, post(site, ["e"]).status_code) == (503, 503)
-    with pytest.raises(Busy):
+    with pytest.raises(QueueFull):
         site.batches.submit(["f"])
     text = client.get("/metrics").text
     assert {'structpe_requests_total{code="500"} 1', 'structpe_requests_total{code="503"} 2',
@@ -256,7 +256,7 @@ def test_too_late_too_many_and_a_bug(capsys: pytest.CaptureFixture[str]) -> None
 def test_the_token() -> None:
     run: Any = Slow()
     run.go.set()
-    site = Site(run, Limits(), TOKEN)
+    site = WebApp(run, Limits(), TOKEN)
     for header in ({}, {"Authorization": TOKEN}, {"Authorization": f"Basic {TOKEN}"}, {"Authorization": "Bearer é"}):
         sent = {name: value.encode() for name, value in header.items()}
         answer = TestClient(site.app).post("/generate", json={"items": ["a"]}, headers=sent)
@@ -270,7 +270,7 @@ def test_the_token() -> None:
 
 
 def test_names_of_other_sites_are_refused() -> None:
-    site = Site(Slow(), hosts=("127.0.0.1", "localhost"))  # type: ignore[arg-type]
+    site = WebApp(Slow(), hosts=("127.0.0.1", "localhost"))  # type: ignore[arg-type]
     assert TestClient(site.app, base_url="http://evil.example").get("/health").status_code == 400
     page = TestClient(site.app, base_url="http://localhost:8000").get("/")
     assert page.status_code == 200
@@ -280,7 +280,7 @@ def test_names_of_other_sites_are_refused() -> None:
 
 
 def test_histograms_count_up() -> None:
-    metrics = Metrics()
+    metrics = ServerMetrics()
     for size in (1, 2, 3, 1000):
         metrics.batch(size)
     metrics.request(200, 0.02)
