@@ -39,7 +39,7 @@ STUDIES = (
     "cora-attention",
     "molhiv",
 )
-STUDIES += ("molhiv-tuned", "peptides-gpu", "peptides-tuned", "knowledge", "wn18rr", "esol")
+STUDIES += ("molhiv-tuned", "peptides-gpu", "peptides-tuned", "knowledge", "wn18rr", "esol", "chameleon-tuned")
 SPEED = (
     "encodings",
     "encodings-corpora",

@@ -199,6 +199,7 @@ def explained(error: BaseException, debug: str, own: str = "") -> str:
         letter = error.object[error.start]
         return f"the output is in {error.encoding}, which has no {letter!a}; set PYTHONIOENCODING=utf-8"
     kind, message = type(error).__name__, bounded(" ".join(str(error).split()))
+    message = "; ".join([message, *getattr(error, "__notes__", ())])
     if own:
         return f"{own}: {kind}: {message}; this is in your code, correct it; {debug}"
     return f"{kind}: {message}. This is a bug in structpe, please report it; {debug}"

@@ -51,6 +51,9 @@ _WORD = re.compile(r"[^-_ ]+")
 _FRAME = re.compile(r'^ *File "(.+)", line (\d+)', re.MULTILINE)
 """A line of a traceback."""
 
+_CAPITAL = re.compile(r"(?<!^)(?=[A-Z])")
+"""Where a word in the name of a class begins, except the first."""
+
 _NAMED = re.compile(r'^class (\w+)\([^)]*\bname="([^"]+)"', re.MULTILINE)
 """A class that enters a registry: its own name, and the one in the registry."""
 
@@ -112,7 +115,24 @@ class Registry(Mapping[str, T], Generic[T]):
 
     def unknown(self, name: str) -> str:
         """The message for a name that no member has."""
-        return unknown(self.what, name, sorted(self), own=self._takes_own)
+        text = unknown(self.what, name, sorted(self), own=self._takes_own)
+        return "; ".join([text, *self._nameless()])
+
+    def _nameless(self) -> Iterator[str]:
+        """For each class of the user's files and modules that lacks only a name to be a member, the line to write."""
+        members = [*self._classes.values()]
+        for given in _given():
+            module = sys.modules.get(_name_of(given))
+            for cls in list(vars(module).values()) if module else ():
+                if not isinstance(cls, type) or cls.__module__ != _name_of(given) or cls in members:
+                    continue
+                base = next((each for each in cls.__mro__[1:] if _module(each).startswith(f"{self.package}.")), None)
+                if base is not None and not cls.__subclasses__():
+                    name = _CAPITAL.sub("-", cls.__name__).lower()
+                    yield (
+                        f"{given} defines {cls.__name__}({base.__name__}) without a name: write "
+                        f'class {cls.__name__}({base.__name__}, name="{name}")'
+                    )
 
     def of_class(self, name: str) -> T | None:
         """The member whose class has this name, such as ``T5``; None if there is none."""
@@ -226,12 +246,12 @@ def import_code(given: str) -> None:
     Raises:
         ConfigError: there is no such module or file, another module has its name, or it raises an error.
     """
-    name = given
+    name = _name_of(given)
     if given.endswith(".py"):
         file = Path(given).resolve()
         if not file.is_file():
             raise ConfigError(f"there is no file {given} to import; check the path")
-        given, name = str(file), file.stem
+        given = str(file)
         if str(file.parent) not in sys.path:
             sys.path.append(str(file.parent))
     try:
@@ -241,13 +261,18 @@ def import_code(given: str) -> None:
     except Exception as error:  # it runs any code
         run = [(frame.f_code, line) for frame, line in traceback.walk_tb(error.__traceback__)]
         lines = [f"{code.co_filename}, line {line}: " for code, line in run if code.co_name == "<module>"]
-        raise ConfigError(
-            f"{''.join(lines[-1:])}{given} cannot be imported ({type(error).__name__}: {reason_of(error)}); correct it"
-        ) from error
+        text = f": {error.text.strip()}" if isinstance(error, SyntaxError) and error.text else ""
+        reason = f"{type(error).__name__}: {reason_of(error)}{text}"
+        raise ConfigError(f"{''.join(lines[-1:])}{given} cannot be imported ({reason}); correct it") from error
     if given != name and Path(getattr(module, "__file__", None) or "").resolve() != file:
         raise ConfigError(f"{given} has the name of another module, {name!r}; give the file another name")
     if given not in _given():
         os.environ[IMPORTS] = os.pathsep.join([*_given(), given])
+
+
+def _name_of(given: str) -> str:
+    """The name of the module that :func:`import_code` imports."""
+    return Path(given).stem if given.endswith(".py") else given
 
 
 def own_code(error: BaseException) -> str:
@@ -299,8 +324,7 @@ def check_imported(names: Sequence[str]) -> None:
     for given in _given():  # in a process that another one has started
         import_code(given)
     for given in names:
-        name = Path(given).stem if given.endswith(".py") else given
-        if name not in sys.modules:
+        if _name_of(given) not in sys.modules:
             raise ConfigError(
                 f"it needs the code of {given}, which is not imported; if you trust it, give --import {given}, or call "
                 f"structpe.import_code({given!r}) first: either runs it"

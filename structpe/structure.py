@@ -157,9 +157,7 @@ class Structure:
                 f"edges have shape {edges.shape}; give a row (source, target) per edge, shape (e, 2)"
                 + ("; of an edge_index, its transpose" if edges.ndim == 2 and len(edges) == 2 else "")
             )
-        pairs = edges.reshape(-1, 2)
-        pairs.setflags(write=False)
-        return pairs
+        return edges.reshape(-1, 2)
 
     def _integers(self, value: Any, what: str) -> Ids:
         try:

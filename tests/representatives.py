@@ -30,15 +30,17 @@ ALIKE: tuple[str, ...] = (
     "alibi sandwich",
     "rotary axial-rotary axial-rotary-3d fope llama3 longrope mrope ntk-aware ntk-by-parts position-interpolation "
     "randomised rotary-half xpos yarn",
-    "dwivedi signnet b-pearl basisnet dwivedi-wl electrostatic graph-bert heat-kernel lap-pe lap-pe-transformer "
+    "dwivedi signnet b-pearl basisnet curvature-profile directed-walks dwivedi-wl electrostatic graph-bert heat-kernel "
+    "lap-pe lap-pe-transformer "
     "magnetic-laplacian mose r-pearl rnn rwse stable-expressive stable-expressive-gin timesformer tokengt "
     "tokengt-orf xl-pe",
     "beit swin",
-    "sinusoidal cape fourier mvpe sinusoidal-concatenated sinusoidal-nd spr-abs tpe-onehot",
+    "sinusoidal cape dagpe fourier mvpe sinusoidal-concatenated sinusoidal-nd spr-abs tpe-onehot",
     "cape-2d graph-bert-survey length-difference length-ratio noisy-length pnat tab-pet",
     "cayley-string harope",
-    "mixed-rotary circulant-string comrope comrope-ap grape-m liere spe-conv spe-conv-gated spe-gated spe-sine",
-    "grit complex graphormer-gd ppgt san",
+    "mixed-rotary algebraic algebraic-grid circulant-string comrope comrope-ap grape-m liere spe-conv spe-conv-gated "
+    "spe-gated spe-sine",
+    "grit complex graphormer-gd ppgt san spse",
     "learned continuous language reformer segment-input spherical spherical-harmonics tpe vit vit-2d vivit",
     "t5 convolution diet-rel dufter-rel graformer-survey kerple-log kerple-power rel-scalar t5-causal t5-unshared",
     "convolution-dynamic shaw-keys",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import io
 import json
+import os
 import re
 import runpy
 import shlex
@@ -24,7 +25,7 @@ from structpe.encodings import ENCODINGS
 from structpe.formats import CONVERTERS, READERS, WRITERS
 from structpe.positions import MODELS
 from structpe.positions.citing import reference
-from structpe.registry import Registry
+from structpe.registry import IMPORTS, Registry
 from tests.cli.running import structpe
 from tests.forking import forked
 from tests.modules import ROOT, modules
@@ -41,16 +42,17 @@ LONG = {"parsing.md", "pretrained.md", "reliability.md", "7_from_amr_to_text.md"
 LONG |= {"2_absolute_or_relative.md", "3_trees.md", "graph_to_text.md", "predict.md", "benchmarks.md", "encodings.md"}
 LONG |= {"pictures.md", "cookbook.md", "adapters.md", "scale.md", "files.md", "datasets.md", "pyg_dataset.md"}
 LONG |= {"get_started.md", "1_what_a_position_is.md", "idea.md", "4_graphs.md", "compile.md", "positions.md"}
-LONG |= {"6_make_your_own.md"}
+LONG |= {"6_make_your_own.md", "own_encoding.md"}
 """Pages that take about a second or more."""
 TRIED = [pytest.param(page, marks=[pytest.mark.slow] if page.name in LONG else []) for page in PAGES]
 BLOCK = re.compile(
-    r"^(?:<!-- (?:not run: (?P<reason>[^\n]+)|exits (?P<code>\d+)) -->\n)?"
+    r"^(?:<!-- (?:not run: (?P<reason>[^\n]+)|exits (?P<code>\d+)|file: (?P<file>\S+)) -->\n)?"
     r"```(?P<language>\w*|{formula})\n(?P<text>.*?)^```$"
     r"(?:\n\n```text\n(?P<output>.*?)^```$)?",
     re.MULTILINE | re.DOTALL,
 )
-"""A fenced block, why it is not run or how it ends, and the block of text right behind it: what it prints."""
+"""A fenced block, why it is not run, how it ends or the file that it is, and the block of text right behind it: what it
+prints."""
 FACES = {"data", "datasets", "encodings", "formats", "nn", "parsing", "pictures", "positions", "tasks", "adapters", ""}
 FACES |= {f"adapters.{name}" for name in ("dgl", "pyg", "pytorch", "transformers")} | {"attention"}
 """The modules of ``structpe`` from which pages import, the package itself among them; the rest are their attributes."""
@@ -62,6 +64,7 @@ class Block(NamedTuple):
 
     reason: str | None
     code: str | None
+    file: str | None
     language: str
     text: str
     output: str | None
@@ -82,7 +85,9 @@ def run(page: Path, folder: Path, languages: Sequence[str] = ("python", "console
     session: dict[str, object] = {"__name__": page.stem}
     for number, block in enumerate(blocks(page), 1):
         where = f"{page.name}, block {number}"
-        if block.reason is not None or block.language not in languages:
+        if block.file is not None:
+            (folder / block.file).write_text(block.text, encoding="utf-8")
+        if block.reason is not None or block.file is not None or block.language not in languages:
             continue
         if block.language == "python":
             with redirect_stdout(io.StringIO()) as printed:
@@ -106,12 +111,20 @@ def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
     for name in ("datasets", "examples"):
         (tmp_path / name).symlink_to(ROOT / name)
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(IMPORTS, "")
+    monkeypatch.setattr(sys, "path", [*sys.path])
     registries: list[Registry[object]] = [MODELS, ENCODINGS, READERS, WRITERS, CONVERTERS, BENCHMARKS]  # type: ignore[list-item]
     known = [set(registry) for registry in registries]
     yield tmp_path
     for registry, before in zip(registries, known, strict=True):
         for name in set(registry) - before:
             registry.forget(name)
+    for name in [name for name, module in sys.modules.items() if _lies_in(tmp_path, module)]:
+        del sys.modules[name]
+
+
+def _lies_in(folder: Path, module: ModuleType) -> bool:
+    return (getattr(module, "__file__", None) or "").startswith(f"{folder}{os.sep}")
 
 
 @pytest.mark.early

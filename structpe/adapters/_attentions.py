@@ -50,7 +50,7 @@ class Projecting(ABC):
         """The output (b, n, d) and, if asked for, the weights (b, h, n, m)."""
         seat, own = self.seat, self.attention
         x = sources.query
-        _check(x, sources.key)
+        _check(x, sources.key, seat.injected.where == "cross")
         dropout = self.dropout if own.training else 0.0
         if seat.replaces:
             if need_weights:
@@ -67,13 +67,13 @@ class Projecting(ABC):
         return out, weights(q, k, terms) if need_weights else None
 
 
-def _check(x: Tensor, keys: Tensor) -> None:
-    """Check that what attends is a padded batch that attends to itself."""
+def _check(x: Tensor, keys: Tensor, cross: bool) -> None:
+    """Check that what attends is a padded batch that attends to itself, or in cross-attention to another one."""
     if x.is_nested:
         raise PositionError("the input is a nested tensor; pad it, torch.nested.to_padded_tensor(x, 0.0)")
     if x.ndim != 3:
         raise PositionError(f"positions are of a batch; the input has {x.ndim} axes and needs 3")
-    if x.shape[:2] != keys.shape[:2]:
+    if x.shape[:2] != keys.shape[:2] and not cross:
         raise PositionError(
             f"positions are of tokens that attend to each other; there are {x.shape[1]} queries, {keys.shape[1]} keys"
         )

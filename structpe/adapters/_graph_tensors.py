@@ -89,8 +89,16 @@ class EdgeHashes:
     """
 
     def __init__(self, data: Any) -> None:
-        self._edges = _edges(data)
-        self.nodes, self.count = int(data.num_nodes), self._edges.shape[1]
+        self._data, self.nodes = data, int(data.num_nodes)
+
+    @computed
+    def _edges(self) -> Tensor:
+        return _edges(self._data)
+
+    @property
+    def count(self) -> int:
+        """Number of edges."""
+        return self._edges.shape[1]
 
     @computed
     def hashes(self) -> list[int]:

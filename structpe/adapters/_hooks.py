@@ -1,17 +1,19 @@
 """Hooks of models of Hugging Face with position models, and the inversion of their rotations.
 
-Llama, Qwen2 and ModernBERT rotate the i-th query and key by an angle of i: R_i q_i, R_j k_j. Their product depends only
-on j - i. The product of a rotated query with a vector of the pair would depend on i, the place in the row including
-padding, and so would the result of a map M that does not commute with R. Therefore
+Llama, Qwen3, ModernBERT and others rotate the i-th query and key by an angle of i: R_i q_i, R_j k_j. Their product
+depends only on j - i. The product of a rotated query with a vector of the pair would depend on i, the place in the row
+including padding, and so would the result of a map M that does not commute with R. Therefore
 
     s_ij = scale/sqrt(d) [ (R_i M q_i).(R_j M k_j) + (M q_i).key_ij + query_ij.(M k_j) + product ] + ...
+
+A function or gate of the whole score, such as Gemma 2's softcap, is of this sum.
 """
 
 from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -26,33 +28,66 @@ from structpe.errors import PositionError
 from structpe.positions import Positions
 from structpe.terms import Terms
 
-__all__ = ["ROTATION", "BeginPass", "ChangeInput", "Generate", "PassRotation", "Rotation", "check_known", "first_place"]
+__all__ = [
+    "PAST",
+    "ROTATION",
+    "BeginPass",
+    "ChangeInput",
+    "Generate",
+    "PassRotation",
+    "Rotation",
+    "WithPairs",
+    "check_known",
+    "first_place",
+]
 
 
 ROTATION = "structpe_turned"
 """The argument of an attention with the rotation of its queries and keys."""
+PAST = "structpe_past"
+"""The argument of an attention with the number of earlier tokens, of which its sliding window keeps the last."""
 _PAIRS = frozenset({"key", "query", "product"})
 
 
 class PassRotation:
-    """A hook of an attention that passes on the angles of its rotation, if it has one.
+    """A hook of an attention that passes on the angles of its rotation, if it has one, and what its window has dropped.
 
     Args:
         instead: whether to rotate by no angle instead: of queries q the rotation makes q cos + q' sin.
+        halves: whether each angle is given once, for both channels of its pair.
     """
 
-    def __init__(self, instead: bool) -> None:
-        self.instead = instead
+    def __init__(self, instead: bool, halves: bool = False) -> None:
+        self.instead, self.halves = instead, halves
 
     def __call__(self, attending: Any, given: Any, named: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-        angles = named.get("position_embeddings")
-        if not isinstance(angles, tuple):
+        angles, cache, number = named.get("position_embeddings"), _cache(given, named), _number(attending)
+        past = _past_of_window(cache, number)
+        if past is not None:
+            named = {**named, PAST: past}
+        if not isinstance(angles, tuple) or not getattr(attending, "use_rope", True):
             return given, named
         if self.instead:
             return given, {**named, "position_embeddings": (torch.ones_like(angles[0]), torch.zeros_like(angles[1]))}
-        cache = named.get("past_key_values")
-        number = getattr(attending, "layer_idx", 0)
-        return given, {**named, ROTATION: Rotation(angles[0], angles[1], cache, number)}
+        cos, sin = (torch.cat([x, x], dim=-1) for x in angles) if self.halves else angles
+        return given, {**named, ROTATION: Rotation(cos, sin, cache, number, past)}
+
+
+def _cache(given: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
+    """The cache of keys among the arguments of a layer or an attention; None without one."""
+    return next((each for each in (*given, *named.values()) if callable(getattr(each, "get_seq_length", None))), None)
+
+
+def _number(attending: Any) -> int:
+    """The number of a layer in the cache."""
+    return getattr(attending, "layer_idx", None) or 0
+
+
+def _past_of_window(cache: Any, number: int) -> int | None:
+    """The number of earlier tokens, of which a layer with a sliding window keeps the last; None for other layers."""
+    layers = getattr(cache, "layers", ())
+    sliding = number < len(layers) and getattr(layers[number], "is_sliding", False)
+    return int(cache.get_seq_length(number)) if sliding else None
 
 
 class Rotation:
@@ -62,26 +97,21 @@ class Rotation:
         cos, sin: (b or 1, n, d) of the angles of the new tokens, the same in both halves of the channels.
         cache: the cache of keys, or None.
         layer: number of the layer in the cache.
+        past: number of earlier tokens, if the cache keeps only the last keys; None if it keeps all.
     """
 
-    def __init__(self, cos: Tensor, sin: Tensor, cache: Any, layer: int) -> None:
-        self.cos, self.sin, self.cache, self.layer = cos, sin, cache, layer
+    def __init__(self, cos: Tensor, sin: Tensor, cache: Any, layer: int, past: int | None = None) -> None:
+        self.cos, self.sin, self.cache, self.layer, self.past = cos, sin, cache, layer, past
 
     def rewritten(self, q: Tensor, k: Tensor, terms: Terms) -> tuple[Tensor, Tensor, Terms]:
         """Rewrite terms that use unrotated queries (b, h, n, d) and keys (b, h, m, d) as biases and rotated vectors.
 
         Raises:
-            PositionError: terms have a function or gate of the whole score, rotate other channels, or need the angles
-                of keys in a cache from before the position model was injected.
+            PositionError: terms need the angles of keys in a cache from before the position model was injected.
         """
         used = terms.used()
         if not used & {*_PAIRS, "maps"}:
             return q, k, terms
-        if used & _PAIRS and used & {"act", "gate"}:
-            raise PositionError(
-                "a position model with vectors of pairs and a function or gate of the whole score cannot enter a model "
-                "that rotates queries and keys itself; choose one with biases"
-            )
         of_queries = self.cos, self.sin
         of_keys = self._of_keys(k.shape[2]) if used & {"maps", "query", "product"} else None
         plain_q, plain_k = _turned(q, *of_queries, back=True), k if of_keys is None else _turned(k, *of_keys, back=True)
@@ -89,42 +119,53 @@ class Rotation:
             plain_q, plain_k = change(plain_q, plain_k)
         if terms.maps and of_keys is not None:
             q, k = _turned(plain_q, *of_queries), _turned(plain_k, *of_keys)
-        return (
-            q,
-            k,
-            replace(terms, maps=(), key=(), query=(), product=(), bias=(*terms.bias, *_met(plain_q, plain_k, terms))),
-        )
+        met, terms = _met(plain_q, plain_k, terms), replace(terms, maps=(), key=(), query=(), product=())
+        if met and used & {"act", "gate"}:
+            return q, k, replace(terms, act=WithPairs(sum(met[1:], met[0]), terms.act))
+        return q, k, replace(terms, bias=(*terms.bias, *met))
 
     def _of_keys(self, m: int) -> tuple[Tensor, Tensor]:
-        """The angles (b or 1, m, d) of all keys; those of earlier keys are stored in the cache."""
+        """The angles (b or 1, m, d) of all keys; those of earlier tokens are stored in the cache."""
         if self.cache is None:
             return self.cos, self.sin
         n, kept = self.cos.shape[1], self.cache.__dict__.setdefault(f"_{ROTATION}", {})
-        known = kept.get(self.layer)
-        if n < m and (known is None or known[0].shape[1] < m - n):
+        known, past = kept.get(self.layer), m - n if self.past is None else self.past
+        if past and (known is None or known[0].shape[1] < past):
             raise PositionError(
                 "the keys in the cache were computed before the position model entered; begin with an empty cache"
             )
         cos, sin = self.cos, self.sin
-        if n < m:
+        if past:
             times = max(1, len(cos) // len(known[0]))
-            before = [x[:, : m - n].repeat_interleave(times, dim=0)[: len(cos)] for x in known]
+            before = [x[:, :past].repeat_interleave(times, dim=0)[: len(cos)] for x in known]
             cos, sin = torch.cat([before[0], cos], dim=1), torch.cat([before[1], sin], dim=1)
         kept[self.layer] = cos, sin
-        return cos, sin
+        return cos[:, -m:], sin[:, -m:]
+
+
+class WithPairs:
+    """A function of all scores (b, h, n, m) at once, to which those of vectors of pairs are added before.
+
+    Args:
+        added: (b, h, n, m) the scores of vectors of pairs.
+        act: the function; None for none, where a gate follows.
+    """
+
+    def __init__(self, added: Tensor, act: Callable[[Tensor], Tensor] | None) -> None:
+        self.added, self.act = added, act
+
+    def __call__(self, score: Tensor) -> Tensor:
+        return score + self.added if self.act is None else self.act(score + self.added)
 
 
 def _turned(x: Tensor, cos: Tensor, sin: Tensor, back: bool = False) -> Tensor:
-    """Rotate (b, h, n, d), or undo the rotation."""
-    if x.shape[-1] != cos.shape[-1]:
-        raise PositionError(
-            f"the model rotates {cos.shape[-1]} of {x.shape[-1]} channels, and a position model cannot have the "
-            f"queries and keys before the rotation; choose one with biases"
-        )
+    """Rotate the first channels of (b, h, n, d), those that have angles, or undo the rotation."""
+    x, rest = x[..., : cos.shape[-1]], x[..., cos.shape[-1] :]
     first, last = x.chunk(2, dim=-1)
     other = torch.cat([-last, first], dim=-1)
     c, s = cos[:, None].to(x.dtype), sin[:, None].to(x.dtype)
-    return (x * c - other * s) / (c * c + s * s) if back else x * c + other * s
+    made = (x * c - other * s) / (c * c + s * s) if back else x * c + other * s
+    return torch.cat([made, rest], dim=-1) if rest.shape[-1] else made
 
 
 def _met(q: Tensor, k: Tensor, terms: Terms) -> list[Tensor]:
@@ -212,9 +253,12 @@ def _ids(model: Any, named: Mapping[str, Any]) -> dict[str, Tensor | None]:
     return dict.fromkeys(("encoder", "decoder"), given - first_place(model.config))
 
 
+_AFTER_PADDING = frozenset({"roberta", "xlm-roberta", "camembert"})
+
+
 def first_place(config: Any) -> int:
-    """The first value of ``position_ids``; for RoBERTa it follows the id of padding."""
-    return int(config.pad_token_id) + 1 if config.model_type in ("roberta", "xlm-roberta") else 0
+    """The first value of ``position_ids``; for RoBERTa and its like it follows the id of padding."""
+    return int(config.pad_token_id) + 1 if config.model_type in _AFTER_PADDING else 0
 
 
 class ChangeInput:
@@ -239,8 +283,7 @@ class ChangeInput:
         """Number of tokens in the cache."""
         if self.seat.injected.where == "encoder":
             return 0
-        caches = (each for each in (*given, *named.values()) if callable(getattr(each, "get_seq_length", None)))
-        cache = next(caches, None)
+        cache = _cache(given, named)
         return 0 if cache is None else int(cache.get_seq_length(self.attending.layer_idx))
 
 
@@ -267,7 +310,7 @@ class Generate:
 
 
 KNOWN = frozenset(
-    {NAME, ROTATION, "is_causal", "position_bias", "output_attentions"}  # are read
+    {NAME, ROTATION, PAST, "is_causal", "position_bias", "softcap", "s_aux", "output_attentions"}  # are read
     | {"sliding_window"}  # is in the mask already
     | {"position_ids", "position_embeddings", "cache_position", "past_key_values", "use_cache"}  # of queries and keys
     | {"output_hidden_states", "output_router_logits", "return_dict", "num_items_in_batch", "deterministic"}

@@ -369,7 +369,7 @@ class Pass:
         self._prepared: dict[str, tuple[int, tuple[Any, Any]]] = {}
         self._moved: dict[str, TokenPositions] = {}
         self._after: dict[tuple[str, int], Any] = {}
-        self._places: dict[str, tuple[tuple[int, ...], TokenUnits | None]] = {}
+        self._places: dict[str, tuple[tuple[int, ...], dict[int, TokenUnits | None]]] = {}
 
     def prepared(self, injected: Injected, given: TokenPositions, like: Tensor, layer: int) -> tuple[Any, Any]:
         """What a layer reads: the result of ``prepare``, computed once for all layers and all steps of a generation.
@@ -394,17 +394,25 @@ class Pass:
         """Keep what the layers from this one on read."""
         self._after[injected.where, layer] = prepared
 
-    def places(self, injected: Injected, given: TokenPositions, like: Tensor, n: int, m: int) -> TokenUnits | None:
+    def places(
+        self, injected: Injected, given: TokenPositions, like: Tensor, n: int, m: int, keys: int | None = None
+    ) -> TokenUnits | None:
         """The units of the last n of m tokens; for cross-attention, of n tokens of the decoder and m of the encoder.
 
         None if the i-th token is the i-th unit in each row.
+
+        Args:
+            injected, given, like: as elsewhere.
+            n, m: numbers of tokens.
+            keys: how many of the last tokens are keys, in a layer that keeps a window of them only; m by default.
         """
-        key = (len(like), n, m)
+        key, keys = (len(like), n, m), m if keys is None else keys
         known = self._places.get(injected.where)
         if known is None or known[0] != key or torch.compiler.is_compiling() or not self.keeps:
-            known = key, self._new_places(injected, given, like, n, m)
-            self._places[injected.where] = known
-        return known[1]
+            known = self._places[injected.where] = key, {}
+        if keys not in known[1]:
+            known[1][keys] = self._new_places(injected, given, like, n, m, keys)
+        return known[1][keys]
 
     def positions(self, injected: Injected, m: int, like: Tensor) -> TokenPositions | None:
         """The positions for an injected model, on its device; None for a pass without positions.
@@ -483,20 +491,22 @@ class Pass:
         self._read[where] = ids
         return ids
 
-    def _new_places(self, injected: Injected, given: TokenPositions, like: Tensor, n: int, m: int) -> TokenUnits | None:
+    def _new_places(
+        self, injected: Injected, given: TokenPositions, like: Tensor, n: int, m: int, last: int
+    ) -> TokenUnits | None:
         structures, group = len(given.units), len(like) // len(given.units)
         if len(like) % structures:
             raise PositionError(
                 f"there are {structures} structures for a batch of {len(like)} rows; give one for each row, in order"
             )
-        keys = _repeated(_fitting(given.units, m), group)
+        keys = _repeated(_fitting(given.units, m)[:, m - last :], group)
         if injected.where == "cross":
             targets = given.root[:, None].expand(-1, n) if given.targets is None else _fitting(given.targets, n)
             queries = _repeated(targets, group)
         else:
-            if not torch.compiler.is_compiling() and n == m == given.size and _in_order(given):
+            if not torch.compiler.is_compiling() and n == last == m == given.size and _in_order(given):
                 return None if group == 1 else TokenUnits(keys, keys, given.size, structures, self.keeps)
-            queries = keys[:, m - n :]
+            queries = keys[:, last - n :]
         shared = 1 if injected.structures == "path" else structures
         return TokenUnits(queries, keys, given.size, shared, self.keeps, given.repeats or 1)
 
@@ -517,7 +527,7 @@ class Seat:
         """Whether the position model has its own attention in this layer."""
         return self.injected.position.replaces(self.layer)
 
-    def terms(self, given: Any, q: Tensor, keys: int, training: bool) -> Terms:
+    def terms(self, given: Any, q: Tensor, keys: int, training: bool, dropped: int = 0) -> Terms:
         """The terms of the tokens.
 
         Args:
@@ -525,16 +535,17 @@ class Seat:
             q: (b, h, n, d) the queries.
             keys: m.
             training: whether this is a training step.
+            dropped: number of tokens before the first key, which a sliding window no longer keeps.
         """
-        if (found := self._asked(given, keys, q)) is None:
+        if (found := self._asked(given, dropped + keys, q)) is None:
             return Terms()
         passing, positions = found
         prepared = passing.prepared(self.injected, positions, q, self.layer)
         terms = self.injected.terms(prepared, Site(self.layer, training), q)
-        places = passing.places(self.injected, positions, q, q.shape[2], keys)
+        places = passing.places(self.injected, positions, q, q.shape[2], dropped + keys, keys)
         if places is not None and self.injected.where == "cross" and terms.maps:
             raise PositionError(_CROSS)
-        return (terms if places is None else places.terms(terms)) + _present(positions, keys)
+        return (terms if places is None else places.terms(terms)) + _present(positions, dropped + keys, dropped)
 
     def change(self, given: Any, x: Tensor, past: int, training: bool) -> Tensor:
         """The hidden vectors (b, n, d) of the tokens that enter the layer, after ``past`` earlier tokens."""
@@ -648,13 +659,13 @@ def _missing(injected: Injected) -> str:
     )
 
 
-def _present(positions: TokenPositions, keys: int) -> Terms:
-    """The mask of places without a unit, where the positions know them."""
+def _present(positions: TokenPositions, keys: int, dropped: int = 0) -> Terms:
+    """The mask of places without a unit, where the positions know them, without the first, ``dropped`` ones."""
     there = positions.present
     if there is None:
         return Terms()
     there = there[:, :keys] if there.shape[1] >= keys else nn.functional.pad(there, (0, keys - there.shape[1]), value=1)
-    return Terms(mask=(there[:, None, None],))
+    return Terms(mask=(there[:, None, None, dropped:],))
 
 
 def _of_units(given: Any, injected: Injected, m: int, like: Tensor) -> TokenPositions:

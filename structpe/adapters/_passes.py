@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 import torch
 from torch import Tensor, nn
 
-__all__ = ["HOOKS", "NAME", "Altered", "Frozen", "Passes", "Without", "computed_again", "undo"]
+__all__ = ["HOOKS", "NAME", "Altered", "Frozen", "Passes", "Without", "Zeros", "computed_again", "undo"]
 
 
 NAME = "structpe"
@@ -114,6 +114,20 @@ class Without:
 
     def __call__(self, module: Any, given: Any, out: Tensor) -> Tensor:
         return torch.zeros_like(out)
+
+
+class Zeros:
+    """A hook of a module that hides a parameter behind zeros, which may be on another device by now.
+
+    Args:
+        name: of the parameter, which :class:`Altered` hides first, and brings back.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __call__(self, module: Any, _: Any) -> None:
+        module.__dict__[self.name] = torch.zeros_like(module._parameters[self.name])
 
 
 def undo(model: nn.Module) -> None:

@@ -110,9 +110,9 @@ def inject(
     reads the grid of its patches.
 
     Args:
-        model: a model of Hugging Face; an ``nn.TransformerEncoder``, a layer of it or an ``nn.MultiheadAttention``; a
-            model with ``GPSConv`` or ``TransformerConv`` layers of PyG, or with ``BiasedMHA`` of DGL; or a Vision
-            Transformer of timm's form.
+        model: a model of Hugging Face; an ``nn.Transformer``, its encoder or decoder, a layer of these or an
+            ``nn.MultiheadAttention``; a model with ``GPSConv`` or ``TransformerConv`` layers of PyG, or with
+            ``BiasedMHA`` of DGL; or a Vision Transformer of timm's form.
         position: a name, or other plain data for :func:`structpe.build`; or a position model built for :func:`dims`.
         where: self-attention of the ``encoder`` or the ``decoder``, or ``cross``, the decoder's attention to the
             encoder, in which each token of the decoder has the position of the root; by default the first of these
@@ -194,7 +194,7 @@ def _host(model: Any) -> Host:
     """
     if getattr(getattr(model, "config", None), "model_type", None) is not None:
         library, name = "transformers", "HuggingFaceHost"
-    elif isinstance(model, nn.TransformerEncoder | nn.TransformerEncoderLayer | nn.MultiheadAttention):
+    elif isinstance(model, _OF_PYTORCH):
         library, name = "pytorch", "PytorchHost"
     elif getattr(model, "patch_embed", None) is not None:
         library, name = "timm", "TimmHost"
@@ -204,14 +204,25 @@ def _host(model: Any) -> Host:
         library, name = "dgl", "DglHost"
     else:
         raise PositionError(
-            f"{type(model).__name__} is not known; known are models of Hugging Face, nn.TransformerEncoder, its layer "
-            f"and nn.MultiheadAttention, models with GPSConv or TransformerConv of PyG or BiasedMHA of DGL, and Vision "
-            f"Transformers of timm's form. If it has such a part, inject into the part; for an attention of your own, "
+            f"{type(model).__name__} is not known; known are models of Hugging Face, nn.Transformer, "
+            f"nn.TransformerEncoder, nn.TransformerDecoder, their layers and nn.MultiheadAttention, models with "
+            f"GPSConv or TransformerConv of PyG or BiasedMHA of DGL, and Vision Transformers of timm's form. If it "
+            f"has such a part, inject into the part; for an attention of your own, "
             f"structpe.adapters.pytorch.additive_masks makes masks"
         )
     host: Host = getattr(import_module(f"structpe.adapters.{library}"), name)(model)
     host.passes = model.__dict__.get(_PASSES, host.passes)
     return host
+
+
+_OF_PYTORCH = (
+    nn.Transformer,
+    nn.TransformerEncoder,
+    nn.TransformerEncoderLayer,
+    nn.TransformerDecoder,
+    nn.TransformerDecoderLayer,
+    nn.MultiheadAttention,
+)
 
 
 def _has(model: Any, library: str, *names: str) -> bool:

@@ -150,7 +150,7 @@ class AddEncoding(Transform):
         for encoding, each in encoded(structures, self.encodings, store, jobs).items():
             name = attribute(encoding)
             for data, found, ends in zip(copies, each, edges, strict=True):
-                if f"{name}_of" in data and not is_of(encoding, data[f"{name}_of"]):
+                if (before := data.to_dict().get(f"{name}_of")) is not None and not is_of(encoding, before):
                     raise EncodingError(
                         f"the graph has {name} already, of another encoding or other options than {encoding!r}, which "
                         f"would be replaced; give one encoding of a name, or remove the other: del data.{name}_of"

@@ -6,7 +6,7 @@
     scaled_dot_product_attention(q, k, v, attn_mask=masks[0])
     nn.MultiheadAttention(64, 4, batch_first=True)(x, x, x, attn_mask=masks[0].flatten(0, 1))
 
-    structpe.inject(encoder, "spr", start="own")                     # an nn.TransformerEncoder, or one layer
+    structpe.inject(encoder, "spr", start="own")                     # an nn.TransformerEncoder, nn.Transformer, ...
     encoder(x, structpe=positions, src_key_padding_mask=~present)
 
     flex_attention(q, k, v, **flex(q, k, terms))                     # tables are read pair by pair
@@ -22,7 +22,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from structpe.adapters._attentions import AttentionHost, OfLayer
-from structpe.adapters._injection import Injected, Layers, Seat, size_of
+from structpe.adapters._injection import Injected, Layers, Seat, Where, size_of
 from structpe.adapters._passes import Altered
 from structpe.attention import additive
 from structpe.attention.flex import block_mask, kernel_options, modifications
@@ -92,33 +92,42 @@ def flex(q: Float[Tensor, "b h n d"], k: Float[Tensor, "b h m d"], terms: Terms)
 
 
 class PytorchHost(AttentionHost):
-    """An ``nn.TransformerEncoder``, a layer of it, or an ``nn.MultiheadAttention``."""
+    """An ``nn.Transformer``, its encoder or decoder, a layer of these, or an ``nn.MultiheadAttention``."""
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__(model)
         if isinstance(model, nn.MultiheadAttention):
             self.takes = self.takes - {"inputs", "layer"}
+        elif isinstance(model, nn.Transformer):
+            self.places = ("encoder", "decoder", "cross")
+        elif isinstance(model, nn.TransformerDecoder | nn.TransformerDecoderLayer):
+            self.places = ("decoder", "cross")
 
-    def layers(self, where: Any) -> Layers:
+    def layers(self, where: Where) -> Layers:
         """The layers, each with its attention."""
-        if isinstance(self.model, nn.TransformerEncoder):
-            found: list[Any] = list(self.model.layers)
-        else:
-            found = [self.model]
-        return [(each, each if isinstance(each, nn.MultiheadAttention) else each.self_attn) for each in found]
+        model: Any = self.model
+        if isinstance(model, nn.MultiheadAttention):
+            return [(model, model)]
+        if isinstance(model, nn.Transformer):
+            model = model.encoder if where == "encoder" else model.decoder
+        found = model.layers if isinstance(model, nn.TransformerEncoder | nn.TransformerDecoder) else [model]
+        return [(each, each.multihead_attn if where == "cross" else each.self_attn) for each in found]
 
     def enter(self, injected: Injected, found: Layers) -> list[Any]:
         """Let layers ask an injected model. Their hooks also disable PyTorch's fast path for inference."""
         made = super().enter(injected, found)
-        if isinstance(self.model, nn.TransformerEncoder):
+        encoder = self.model.encoder if isinstance(self.model, nn.Transformer) else self.model
+        if isinstance(encoder, nn.TransformerEncoder) and injected.where == "encoder":
             # In nested tensors, layers see no padding.
-            made.append(Altered(self.model, "use_nested_tensor", False))
+            made.append(Altered(encoder, "use_nested_tensor", False))
         return made
 
     def hook(self, seat: Seat, layer: Any, attention: Any) -> OfLayer | None:
-        """The hook of a layer."""
-        if layer is attention:
+        """The hook of a layer; in cross-attention the layer's input stays."""
+        if layer is attention or seat.injected.where == "cross":
             return None
+        if isinstance(layer, nn.TransformerDecoderLayer):  # hands its masks on as they are
+            return OfLayer(self, seat, batch_first=bool(attention.batch_first))
         return OfLayer(self, seat, ("src", "src_mask", "src_key_padding_mask"), bool(attention.batch_first))
 
 

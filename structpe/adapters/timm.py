@@ -25,7 +25,7 @@ from torch.nn.functional import scaled_dot_product_attention
 from torch.overrides import TorchFunctionMode
 
 from structpe.adapters._injection import Host, Injected, Layers, Where, constant
-from structpe.adapters._passes import Altered, Frozen, Passes
+from structpe.adapters._passes import Altered, Frozen, Passes, Zeros
 from structpe.adapters._tokens import NONE, TokenPositions, TokenUnits
 from structpe.attention import attend
 from structpe.errors import PositionError
@@ -89,7 +89,7 @@ class TimmHost(Host):
                 f"would take them from layers without the position model; leave out layers"
             )
         hidden = Altered(self.model, "pos_embed", torch.zeros_like(learned))
-        return [hidden, self.model.register_forward_pre_hook(_without_learned), Frozen(learned)]
+        return [hidden, self.model.register_forward_pre_hook(Zeros("pos_embed")), Frozen(learned)]
 
     def enter(self, injected: Injected, found: Layers) -> list[Any]:
         """Let blocks ask an injected model; return what was changed."""
@@ -102,11 +102,6 @@ class TimmHost(Host):
             hooks.append(block.register_forward_pre_hook(before))
             hooks.append(block.register_forward_hook(before.end, always_call=True))
         return hooks
-
-
-def _without_learned(model: Any, _: Any) -> None:
-    """A hook that hides the parameter ``pos_embed`` behind zeros, which may be on another device by now."""
-    model.__dict__["pos_embed"] = torch.zeros_like(model._parameters["pos_embed"])
 
 
 _PARTS = {"patch_embed": nn.Module, "num_prefix_tokens": int, "embed_dim": int}

@@ -8,7 +8,7 @@
     model(**batch).loss.backward()                                             # the same result before training
     model.save_pretrained("out"); model = load(T5ForConditionalGeneration, "out")
 
-:func:`structpe.attend` replaces the attention of the model. If the model rotates queries and keys itself (Llama, Qwen2,
+:func:`structpe.attend` replaces the attention of the model. If the model rotates queries and keys itself (Llama, Qwen3,
 ModernBERT), the position model gets them before the rotation, and its results are rotated; with ``instead`` nothing is.
 """
 
@@ -18,23 +18,36 @@ import json
 import logging
 import math
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from structpe.adapters._hf_models import FAMILIES, places_of, sizes, take_t5
-from structpe.adapters._hooks import ROTATION, BeginPass, ChangeInput, Generate, PassRotation, check_known, first_place
+from structpe.adapters._hf_models import FAMILIES, found_at, places_of, sizes, take_t5
+from structpe.adapters._hooks import (
+    PAST,
+    ROTATION,
+    BeginPass,
+    ChangeInput,
+    Generate,
+    PassRotation,
+    WithPairs,
+    check_known,
+    first_place,
+)
 from structpe.adapters._injection import Host, Injected, Layers, Seat, Where
-from structpe.adapters._passes import NAME, Altered, Frozen, Without
+from structpe.adapters._passes import NAME, Altered, Frozen, Without, Zeros
 from structpe.adapters._tokens import Collator, TokenPositions
 from structpe.adapters.hosts import inject, injections
 from structpe.adapters.rotary import rotary_from
 from structpe.attention import attend, weights
+from structpe.attention.reference import log_total
 from structpe.encodings.base import Encoding
 from structpe.errors import PositionError, StoreError, listed, needing, undamaged
 from structpe.positions import Dims, PositionModel, describe
+from structpe.precision import wide
 from structpe.terms import Terms
 
 __all__ = [
@@ -93,17 +106,19 @@ class HuggingFaceHost(Host):
         register()
         self.families = places_of(model)
         self.places = tuple(self.families)
+        if any(place.shared for place in self.families.values()):
+            self.takes = self.takes - {"inputs"}  # the first layer is also the others
 
     def layers(self, where: Where) -> Layers:
         """All layers of a place, each with its attention."""
         place = self.families[where]
         try:
-            found = self.model.base_model.get_submodule(place.layers)
+            lists = [getattr(*each) for each in found_at(self.model.base_model, place.layers)]
         except AttributeError:
             raise PositionError(
                 f"{type(self.model).__name__} has no {where}; choose where= among those it has"
             ) from None
-        return [(each, each.get_submodule(place.attention)) for each in found]
+        return [(each, each.get_submodule(place.attention)) for found in lists for each in found]
 
     def dims(self, found: Layers) -> Dims:
         """The sizes of a position model for these layers."""
@@ -115,7 +130,7 @@ class HuggingFaceHost(Host):
 
     def enter(self, injected: Injected, found: Layers) -> list[Any]:
         """Mark the attentions and hook the layers; return what was changed."""
-        model, made = self.model, list[Any]()
+        model, made, place = self.model, list[Any](), self.families[injected.where]
         if not injections(model).keys() - {injected.where}:
             made += self._begin()
         described = {"position": _described(injected.position), "layers": list(injected.layers)}
@@ -126,7 +141,10 @@ class HuggingFaceHost(Host):
         for number, (layer, attending) in enumerate(found):
             seat = Seat(injected, number)
             made.append(Altered(attending, "_structpe", seat))  # not a module, and not registered as one
-            made.append(attending.register_forward_pre_hook(PassRotation(injected.instead), with_kwargs=True))
+            made.append(Altered(attending, "_structpe_scaled", place.scaled))
+            if injected.where != "cross":
+                turning = PassRotation(injected.instead, place.halves)
+                made.append(attending.register_forward_pre_hook(turning, with_kwargs=True))
             if injected.position.sites & {"inputs", "layer"}:
                 made.append(layer.register_forward_pre_hook(ChangeInput(seat, attending), with_kwargs=True))
         return made
@@ -145,19 +163,25 @@ class HuggingFaceHost(Host):
 
     def replaced(self, where: Where, found: Layers, every: bool) -> list[Any] | None:
         """Take learned positions out; rotations and T5's bias are left out by each layer. What is unused is frozen."""
-        own = self.families[where].own
+        own, made = self.families[where].own, list[Any]()
         if not own:
             return None
-        module = self.model.base_model.get_submodule(own)
-        made: list[Any] = []
-        if isinstance(module, nn.Embedding) and not own.endswith("relative_attention_bias"):
-            if not every:
+        for holder, name in found_at(self.model.base_model, own):
+            positions = getattr(holder, name)
+            learned = isinstance(positions, nn.Embedding | nn.Parameter) and name != "relative_attention_bias"
+            if learned and not every:
                 raise PositionError(
                     f"the learned positions of {type(self.model).__name__} enter before all layers, and instead=True "
                     f"would take them from layers without the position model; leave out layers"
                 )
-            made.append(module.register_forward_hook(Without()))
-        return made + [Frozen(each) for each in module.parameters()]
+            if isinstance(positions, nn.Parameter):
+                made += [Altered(holder, name, torch.zeros_like(positions)), Frozen(positions)]
+                made.append(holder.register_forward_pre_hook(Zeros(name)))
+                continue
+            if learned:
+                made.append(positions.register_forward_hook(Without()))
+            made += [Frozen(each) for each in positions.parameters()]
+        return made
 
     def collator(self, tokenizer: Any, **options: Any) -> Collator:
         """A collator for all position models of the model; options as in :class:`Collator`."""
@@ -284,27 +308,41 @@ def attention(
     to the model's own bias. With ``output_attentions`` the weights (b, h, n, m) are returned, too.
 
     Raises:
-        PositionError: an argument is not supported, such as ``softcap`` or sinks.
+        PositionError: an argument is not supported, or the model and the position model change scores by a function.
     """
     check_known(module, others)
     groups = query.shape[1] // key.shape[1]
     if groups > 1:
         key, value = (x.repeat_interleave(groups, dim=1) for x in (key, value))
-    d, keys = query.shape[-1], key.shape[2]
+    d, (n, keys) = query.shape[-1], (query.shape[2], key.shape[2])
+    if scaling is not None and getattr(module, "_structpe_scaled", False):
+        query, scaling = query * math.sqrt(d), scaling / math.sqrt(d)  # vectors of pairs are inside the scale
     terms = Terms() if scaling is None else Terms(scale=scaling * math.sqrt(d))
     terms += _own(module, query, keys, attention_mask, others)
     seat: Seat | None = getattr(module, "_structpe", None)
     if seat is not None:
-        terms += seat.terms(others.get(NAME, {}), query, keys, bool(module.training))
+        dropped = others.get(PAST, keys - n) + n - keys
+        added = seat.terms(others.get(NAME, {}), query, keys, bool(module.training), dropped)
+        if terms.act and added.act:
+            raise PositionError(
+                f"{type(module).__name__} caps its scores (softcap={others['softcap']}), and the position model "
+                f"{seat.injected.position.name!r} changes them by a function, too; choose one with biases, vectors of "
+                f"pairs or rotations"
+            )
+        terms += added
         if (turned := others.get(ROTATION)) is not None:
             query, key, terms = turned.rewritten(query, key, terms)
-    mixed = attend(query, key, value, terms, dropout=dropout)
+    kernel = "dense" if isinstance(terms.act, WithPairs) else "auto"  # which computes all scores at once
+    mixed = attend(query, key, value, terms, kernel=kernel, dropout=dropout)
     asked = weights(query, key, terms) if others.get("output_attentions") else None
+    if (sinks := others.get("s_aux")) is not None:  # a key without a value, the same for all queries of a head
+        rest = torch.sigmoid(log_total(query, key, terms) - wide(sinks)[:, None])[..., None]
+        mixed, asked = mixed * rest.to(mixed.dtype), None if asked is None else asked * rest.to(asked.dtype)
     return mixed.transpose(1, 2).contiguous(), asked
 
 
 def _own(module: Any, query: Tensor, keys: int, mask: Tensor | None, others: Mapping[str, Any]) -> Terms:
-    """The terms of the model itself: its mask, and T5's bias."""
+    """The terms of the model itself: its mask, T5's bias and Gemma's softcap, which is before all biases."""
     terms = Terms()
     if mask is not None:
         mask = mask[..., :keys]
@@ -315,7 +353,13 @@ def _own(module: Any, query: Tensor, keys: int, mask: Tensor | None, others: Map
     bias, seat = others.get("position_bias"), getattr(module, "_structpe", None)
     if bias is not None and not (seat is not None and seat.injected.instead):
         terms += Terms(bias=(bias,))
-    return terms
+    cap = others.get("softcap")
+    return terms if cap is None else terms + Terms(act=partial(_capped, cap))
+
+
+def _capped(cap: float, score: Tensor) -> Tensor:
+    """Scores between -cap and cap."""
+    return torch.tanh(score / cap) * cap
 
 
 def _described(position: PositionModel) -> Any:

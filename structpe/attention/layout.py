@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -45,22 +45,19 @@ class Layout:
             masked: whether a bucket without padding has a mask, too; all layouts then have one form.
         """
         bounds = [0, *(ends or [len(sizes)])]
-        each = [sizes[first:end] for first, end in pairwise(bounds)]
-        shapes = tuple((len(bucket), int(max(bucket))) for bucket in each)
-        whole = [min(bucket) == n for bucket, (_, n) in zip(each, shapes, strict=True)]
-        every = np.asarray(sizes)
+        shapes = tuple((end - first, int(max(sizes[first:end]))) for first, end in pairwise(bounds))
+        units, cells = sum(sizes), list(accumulate((b * n for b, n in shapes), initial=0))
+        if units == cells[-1] and not masked:
+            return cls(shapes, (None,) * len(shapes))
+        widths = np.repeat(*np.array(shapes).T[::-1])  # of the padded row of each structure
+        there = np.arange(cells[-1]) < (widths.cumsum() - widths + sizes).repeat(widths)
+        places = np.zeros(len(there), dtype=np.int64)
+        places[there] = np.arange(units)
         present = tuple(
-            None if full and not masked else torch.from_numpy(np.arange(n) < every[first:end, None])
-            for full, (first, end), (_, n) in zip(whole, pairwise(bounds), shapes, strict=True)
+            torch.from_numpy(there[first:end].reshape(b, n)) if masked or n > min(sizes[a : a + b]) else None
+            for (b, n), (first, end), a in zip(shapes, pairwise(cells), bounds, strict=False)
         )
-        if all(whole) and not masked:
-            return cls(shapes, present)
-        widths = np.repeat([n for _, n in shapes], np.diff(bounds))  # of the padded row of each structure
-        places = np.zeros(int(widths.sum()), dtype=np.int64)
-        padding = widths - every
-        where = np.arange(int(every.sum())) + np.repeat(np.cumsum(padding) - padding, every)
-        places[where] = np.arange(len(where))
-        return cls(shapes, present, torch.from_numpy(places), torch.from_numpy(where))
+        return cls(shapes, present, torch.from_numpy(places), torch.from_numpy(there.nonzero()[0]))
 
     @classmethod
     def full(cls, b: int, n: int) -> Layout:

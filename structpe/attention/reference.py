@@ -14,7 +14,7 @@ from structpe.errors import StructPEError, UnsupportedTerm
 from structpe.precision import wide
 from structpe.terms import Lookup, Projection, SparsePairs, Terms
 
-__all__ = ["additive", "all_weights", "mixed_keys", "rounded", "vectors", "weights"]
+__all__ = ["additive", "all_weights", "log_total", "mixed_keys", "rounded", "vectors", "weights"]
 
 
 def weights(q: Tensor, k: Tensor, terms: Terms | None = None) -> Tensor:
@@ -54,6 +54,21 @@ def all_weights(q: Tensor, k: Tensor, terms: Terms) -> Tensor:
     each = torch.einsum("bhnf,bhmf->bhnm", wide(terms.feature_map(q)), wide(terms.feature_map(k))) * allowed
     total = each.sum(-1, keepdim=True)
     return torch.where(total != 0, each / torch.where(total != 0, total, 1), 0)
+
+
+def log_total(q: Tensor, k: Tensor, terms: Terms) -> Tensor:
+    """Logarithm of sum_j exp(s_ij) (b, h, n), in float32 at least; -inf for a query that attends to nothing.
+
+    Args:
+        q: (b, h, n, d) queries.
+        k: (b, h, m, d) keys.
+        terms: checked, without a feature map or a projection.
+    """
+    for change in terms.maps:
+        q, k = change(q, k)
+    allowed, score = _allowed(terms, q, k.shape[2]), _scores(wide(q), wide(k), terms)
+    score, somewhere = _closed(score, allowed & (score != -math.inf))
+    return torch.where(somewhere[..., 0], score.logsumexp(-1), -math.inf)
 
 
 def additive(terms: Terms, q: Float[Tensor, "b h n d"], keys: int) -> Float[Tensor, "b h n m"]:
@@ -136,10 +151,14 @@ def _scores(q: Tensor, k: Tensor, terms: Terms) -> Tensor:
 
 
 def _softmax(score: Tensor, allowed: Tensor) -> Tensor:
-    # A row of -inf is left out of the softmax: its gradient would be NaN.
-    somewhere = allowed.any(-1, keepdim=True)
-    score = torch.where(allowed, score, torch.where(somewhere, -math.inf, 0.0).to(score.dtype))
+    score, somewhere = _closed(score, allowed)
     return torch.where(somewhere, torch.softmax(score, dim=-1), torch.zeros((), dtype=score.dtype, device=score.device))
+
+
+def _closed(score: Tensor, allowed: Tensor) -> tuple[Tensor, Tensor]:
+    """Scores, -inf where pairs do not attend, and which rows attend; other rows are 0: of -inf the gradient is NaN."""
+    somewhere = allowed.any(-1, keepdim=True)
+    return torch.where(allowed, score, torch.where(somewhere, -math.inf, 0.0).to(score.dtype)), somewhere
 
 
 def _allowed(terms: Terms, q: Tensor, m: int) -> Tensor:

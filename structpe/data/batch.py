@@ -23,7 +23,7 @@ from torch import Tensor
 from structpe.attention import Layout
 from structpe.computed import computed
 from structpe.encodings.base import Asked, Column, Encoded, Encoding
-from structpe.encodings.columns import flat, joined, narrow, starts_of
+from structpe.encodings.columns import joined, narrow, starts_of
 from structpe.encodings.compiled import OF_A_LIST, compiled
 from structpe.encodings.graphs import Graphs, concatenated_once
 from structpe.positions import Positions
@@ -61,27 +61,62 @@ def as_one(cls: type) -> None:
 class EdgeIndex:
     """The messages along the edges of one structure, in both directions, grouped by target.
 
+    They are one array, since a batch joins many of them. Its columns have names:
+
+    | column | |
+    |---|---|
+    | ``source`` | the node that sends a message |
+    | ``target`` | the node that receives it, ascending |
+    | ``by_source`` | the permutation that groups messages by source |
+    | ``reverse`` | whether it goes against the edge's direction; False in an undirected structure |
+    | ``edge`` | number of the edge in the structure |
+
     Attributes:
-        source: (E,) the node that sends each message.
-        target: (E,) the node that receives it, sorted.
-        edge: (E,) number of the edge in the structure.
-        reverse: (E,) whether it goes against the edge's direction; False in an undirected structure.
-        by_source: (E,) the permutation that groups messages by source.
+        rows: (E, 5) the columns.
         degrees: (n,) for a sample, the number of messages to each node in the full graph; otherwise None.
     """
 
-    source: Ids
-    target: Ids
-    edge: Ids
-    reverse: np.ndarray
-    by_source: Ids
+    rows: Ids
     degrees: Ids | None = None
 
     @classmethod
     def of(cls, structure: Structure) -> EdgeIndex:
         """The messages of a structure. A self-loop carries one message if the structure is undirected, else two."""
-        source, target, edge, reverse = _messages(structure.edges, np.full(len(structure.edges), structure.directed))
-        return cls(source, target, edge, reverse, np.argsort(narrow(source), kind="stable"))
+        return cls.grouped(*_messages(structure.edges, np.full(len(structure.edges), structure.directed)))
+
+    @classmethod
+    def grouped(cls, source: Ids, target: Ids, edge: Ids, reverse: Any, degrees: Ids | None = None) -> EdgeIndex:
+        """From all columns but one, grouped by target."""
+        rows = np.empty((len(source), 5), dtype=np.int64)
+        by_source = np.argsort(narrow(source), kind="stable")
+        for column, values in enumerate((source, target, by_source, reverse, edge)):
+            rows[:, column] = values
+        return cls(rows, degrees)
+
+    @property
+    def source(self) -> Ids:
+        """(E,) the sender of each message."""
+        return self.rows[:, 0]
+
+    @property
+    def target(self) -> Ids:
+        """(E,) the receiver of each message."""
+        return self.rows[:, 1]
+
+    @property
+    def by_source(self) -> Ids:
+        """(E,) the messages, grouped by source."""
+        return self.rows[:, 2]
+
+    @property
+    def reverse(self) -> NDArray[np.bool_]:
+        """(E,) whether each message goes against its edge."""
+        return np.not_equal(self.rows[:, 3], 0)
+
+    @property
+    def edge(self) -> Ids:
+        """(E,) the edge of each message."""
+        return self.rows[:, 4]
 
 
 def _messages(edges: Ids, directed: NDArray[np.bool_]) -> tuple[Ids, Ids, Ids, NDArray[np.bool_]]:
@@ -139,30 +174,29 @@ def _sort_messages(
 
 
 @compiled
-def _shift_messages(sizes: Ids, counts: Ids, messages: Ids, bounds: Ids, target_by_source: Ids) -> None:
+def _shift_messages(rows: Ids, sizes: Ids, counts: Ids, messages: Ids, bounds: Ids) -> None:
     """Number the messages of several graphs, whose nodes follow one another, over all of them.
 
     Args:
+        rows: (E, 5) as of :class:`EdgeIndex`, counted in each graph.
         sizes: (g,) nodes of each graph.
         counts: (g,) messages of each.
-        messages: (3, E) source, target and ``by_source``, counted in each graph; afterwards over all.
+        messages: (4, E) room for source, target, ``by_source`` and ``target_by_source``.
         bounds: (2, N + 1) zeros, which become ``starts`` and ``source_starts`` of :class:`CSRAdjacency`.
-        target_by_source: (E,) room.
     """
     first = sent = 0
     for g in range(len(sizes)):
         for k in range(sent, sent + counts[g]):
-            messages[0, k] += first
-            messages[1, k] += first
-            messages[2, k] += sent
-            bounds[0, messages[1, k] + 1] += 1
-            bounds[1, messages[0, k] + 1] += 1
+            source, target = rows[k, 0] + first, rows[k, 1] + first
+            messages[0, k], messages[1, k], messages[2, k] = source, target, rows[k, 2] + sent
+            bounds[0, target + 1] += 1
+            bounds[1, source + 1] += 1
         first, sent = first + sizes[g], sent + counts[g]
     for i in range(first):
         bounds[0, i + 1] += bounds[0, i]
         bounds[1, i + 1] += bounds[1, i]
     for k in range(sent):
-        target_by_source[k] = messages[1, messages[2, k]]
+        messages[3, k] = messages[1, messages[2, k]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,27 +222,26 @@ class CSRAdjacency:
     whole: Int[Tensor, " N"] | None = None
 
     @classmethod
-    def join(cls, each: Sequence[EdgeIndex], sizes: Sequence[int] | Ids) -> CSRAdjacency:
-        """Join the messages of several graphs, whose nodes follow one another."""
-        counts = [len(d.source) for d in each]
-        parts = joined([*(d.source for d in each), *(d.target for d in each), *(d.by_source for d in each)])
-        source, target, by_source = messages = parts.reshape(3, -1)
-        drawn = [d.degrees for d in each if d.degrees is not None]
+    def join(cls, each: Sequence[EdgeIndex], sizes: Sequence[int] | Ids) -> tuple[CSRAdjacency, NDArray[np.bool_]]:
+        """Join the messages of several graphs, whose nodes follow one another; whether each goes against its edge."""
+        listed = [d.rows for d in each]
+        counts, rows = np.array([len(mine) for mine in listed]), joined(listed).reshape(-1, 5)
+        reverse, drawn = rows[:, 3] != 0, [d.degrees for d in each if d.degrees is not None]
         whole = torch.from_numpy(np.concatenate(drawn)) if drawn else None
-        if _shift_messages.pays(OF_A_LIST + 4 * len(source)):
-            bounds, of_sources = np.zeros((2, int(sum(sizes)) + 1), dtype=np.int64), np.empty_like(target)
-            _shift_messages(np.asarray(sizes), np.array(counts), messages, bounds, of_sources)
-            senders, receivers, order = torch.from_numpy(messages)
-            starts, source_starts = torch.from_numpy(bounds)
-            return cls(senders, receivers, starts, order, source_starts, torch.from_numpy(of_sources), whole)
-        messages[:2] += np.repeat(starts_of(sizes)[:-1], counts)
-        by_source += np.repeat(starts_of(counts)[:-1], counts)
-        return cls._of(source, target, by_source, int(sum(sizes)), whole)
+        first, sent = starts_of(sizes), starts_of(counts)
+        if _shift_messages.pays(OF_A_LIST + 4 * len(rows)):
+            messages, bounds = np.empty((4, len(rows)), np.int64), np.zeros((2, int(first[-1]) + 1), np.int64)
+            _shift_messages(rows, np.asarray(sizes), counts, messages, bounds)
+            each_source, each_target, order, of_sources = torch.from_numpy(messages).unbind()
+            starts, source_starts = torch.from_numpy(bounds).unbind()
+            return cls(each_source, each_target, starts, order, source_starts, of_sources, whole), reverse
+        (source, target), by_source = rows.T[:2] + first[:-1].repeat(counts), rows[:, 2] + sent[:-1].repeat(counts)
+        return cls._of(source, target, by_source, int(first[-1]), whole), reverse
 
     @classmethod
     def of(cls, graphs: Graphs) -> tuple[CSRAdjacency, Ids, NDArray[np.bool_]]:
         """The messages of structures whose nodes are units; the edge of each, and whether it goes against it."""
-        directed = np.repeat(graphs.directed, np.diff(graphs.edge_start))
+        directed = graphs.directed.repeat(graphs.edge_start[1:] - graphs.edge_start[:-1])
         if _sort_messages.pays(OF_A_LIST + 4 * len(directed)):
             return cls._counted(graphs, directed)
         source, target, edge, reverse = _messages(graphs.edges, directed)
@@ -292,10 +325,8 @@ class EdgeTypes:
         """The messages among units, and (E, 1) their labels as features of edges."""
         (source, target), types = self.of(structure)
         order = np.lexsort((source, target))
-        source, target = source[order], target[order]
-        reverse = np.zeros(len(order), dtype=np.bool_)  # the label tells the direction
-        by_source = np.argsort(source, kind="stable")
-        return EdgeIndex(source, target, np.arange(len(order)), reverse, by_source), types[order][:, None]
+        edges = EdgeIndex.grouped(source[order], target[order], np.arange(len(order)), False)
+        return edges, types[order][:, None]  # the label tells the direction
 
 
 def _among_units(structure: Structure) -> tuple[Ids, Ids, Ids]:
@@ -574,40 +605,30 @@ def collate(
         device: type of the device that will compute; a GPU wants fewer buckets.
     """
     sizes = np.array([example.size for example in examples])
-    order = np.argsort(sizes, kind="stable")
+    order = sizes.argsort(kind="stable")
     each, sizes = [examples[i] for i in order.tolist()], sizes[order]
-    encoded = _of_each([example.encoded for example in each], sizes)
-    reverse = flat([example.edges.reverse for example in each])
+    encoded = _of_each([example.encoded for example in each])
+    adjacency, reverse = CSRAdjacency.join([example.edges for example in each], sizes)
     masks = [example.target_mask for example in each if example.target_mask is not None]
     return Batch(
         x=_concatenated([example.x for example in each]),
-        adjacency=CSRAdjacency.join([example.edges for example in each], sizes),
+        adjacency=adjacency,
         edge_x=_concatenated([example.edge_x for example in each]),
         reverse=torch.from_numpy(reverse) if reverse.any() else None,
-        roots=torch.from_numpy(starts_of(sizes)[:-1] + [example.root for example in each]),
+        roots=torch.from_numpy(sizes.cumsum() - sizes + [example.root for example in each]),
         **_laid_out(sizes, encoded, _layouts(sizes.tolist(), grouping, device, bool(encoded))),
         target=_targets(each, padding),
-        target_mask=torch.from_numpy(np.flatnonzero(np.concatenate(masks))) if masks else None,
+        target_mask=torch.from_numpy(np.concatenate(masks).nonzero()[0]) if masks else None,
         order=torch.from_numpy(order),
     )
 
 
-def _of_each(given: Sequence[Mapping[Encoding, Encoded]], sizes: Ids) -> dict[Encoding, Column | Sequence[Encoded]]:
-    """Per encoding, the values of all structures; a column if they share a table, as those of one column do."""
+def _of_each(given: Sequence[Mapping[Encoding, Encoded]]) -> dict[Encoding, Sequence[Encoded]]:
+    """Per encoding, the values of all structures."""
     names = list(given[0])
-    if all(list(each) == names for each in given):  # faster than to look each up, which computes its hash
-        columns: Any = zip(names, zip(*(each.values() for each in given), strict=True), strict=True)
-    else:
-        columns = ((encoding, [each[encoding] for each in given]) for encoding in names)
-    found = dict[Encoding, Column | Sequence[Encoded]]()
-    for encoding, values in columns:
-        first = values[0].values
-        if encoding.arity == 2 and not encoding.sparse and all(e.values is first and e.rows is None for e in values):
-            indices = [each.index for each in values]
-            found[encoding] = Column(sizes, first, flat(indices), starts_of([each.size for each in indices]))
-        else:
-            found[encoding] = values
-    return found
+    if [*map(list, given)].count(names) == len(given):  # faster than to look each up, which computes its hash
+        return dict(zip(names, zip(*(each.values() for each in given), strict=True), strict=True))
+    return {encoding: [each[encoding] for each in given] for encoding in names}
 
 
 def _layouts(sizes: list[int], grouping: Grouping, device: str, encoded: bool) -> tuple[Layout, Layout]:
@@ -623,7 +644,7 @@ def _laid_out(
     """The fields of a batch that its sizes, ascending, its encoded values and its layouts decide."""
     layout, asked = layouts
     return {
-        "graph": torch.from_numpy(np.repeat(np.arange(len(sizes)), sizes)),
+        "graph": torch.from_numpy(np.arange(len(sizes)).repeat(sizes)),
         "sizes": torch.from_numpy(sizes),
         "layout": layout,
         "position_layout": asked,
@@ -646,7 +667,7 @@ def _targets(each: Sequence[Example], padding: int | None) -> Tensor | None:
     if padding is not None:
         return pad(targets, padding)
     if each[0].target_mask is None:
-        return torch.from_numpy(np.stack(targets))
+        return torch.from_numpy(np.array(targets))
     return torch.from_numpy(
         np.concatenate([target[example.target_mask] for target, example in zip(targets, each, strict=True)])
     )

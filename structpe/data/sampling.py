@@ -264,9 +264,8 @@ class Sampler:
         whole, nodes, messages = self.directions, sample.nodes, sample.messages
         source, target = (np.searchsorted(nodes, ends[messages]) for ends in (whole.source, whole.target))
         edges, edge = np.unique(whole.edge[messages], return_inverse=True)
-        by_source = np.argsort(source, kind="stable")
         degrees = self.starts[nodes + 1] - self.starts[nodes] if drawn else None
-        return EdgeIndex(source, target, edge, whole.reverse[messages], by_source, degrees), edges
+        return EdgeIndex.grouped(source, target, edge, whole.rows[messages, 3], degrees), edges
 
     def _draw(self, nodes: Ids, fanout: int, generator: np.random.Generator) -> Ids:
         """Indices of the sampled messages to each node."""

@@ -103,14 +103,34 @@ class Store:
         shard, row = self._find(item)
         return shard.shard.name(row)
 
-    def value(self, item: int, encoding: Encoding) -> Encoded:
-        """One of the encodings of a structure."""
-        shard, row = self._find(item)
-        return shard.columns[encoding][row]
+    def value(self, item: int, encoding: Encoding | str) -> Encoded:
+        """One of the encodings of a structure.
 
-    def of(self, encoding: Encoding) -> Values:
-        """One encoding of all structures."""
-        return Values(self, encoding)
+        Raises:
+            StoreError: as of :meth:`of`.
+        """
+        shard, row = self._find(item)
+        return shard.columns[self._known(encoding)][row]
+
+    def of(self, encoding: Encoding | str) -> Values:
+        """One encoding of all structures.
+
+        Args:
+            encoding: it, or its name if the store has one of this name.
+
+        Raises:
+            StoreError: the store does not have it, or has several of this name.
+        """
+        return Values(self, self._known(encoding))
+
+    def _known(self, encoding: Encoding | str) -> Encoding:
+        if isinstance(encoding, Encoding) and encoding in self._numbers:
+            return encoding
+        found = [each for each in self.encodings if each.name == encoding]
+        if len(found) != 1:
+            what = f"several encodings named {encoding!r}; give one itself" if found else f"no encoding {encoding!r}"
+            raise StoreError(f"the store has {what}. It has {list(self.encodings)}").at(self.path)
+        return found[0]
 
     def find(self, structure: Structure) -> int | None:
         """The index of this structure in the store, by everything except its name; the first of several, or None.

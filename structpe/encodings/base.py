@@ -150,16 +150,27 @@ def within(encoding: Encoding, structure: Structure, encoded: Any) -> Any:
 
 
 def _one(method: Callable[..., Any], kind: type) -> Callable[..., Any]:
+    own = _is_own(method)
+
     @wraps(method)
     def one(self: Encoding, structure: Structure) -> Any:
         if max(structure.size, structure.unit_count) > MOST_NODES and self.quadratic(structure):
             check_all_pairs(self, [structure])
-        return _checked(self, structure, method(self, structure), kind)
+        try:
+            encoded = _checked(self, structure, method(self, structure), kind)
+        except (TypeError, AttributeError) as error:
+            _note_none(error, structure)
+            raise
+        if own and not _finite(encoded.values):
+            raise _not_finite(self, structure)
+        return encoded
 
     return one
 
 
 def _many(method: Callable[..., Any], kind: type, column: type) -> Callable[..., Any]:
+    own = _is_own(method)
+
     @wraps(method)
     def many(self: Encoding, structures: Sequence[Structure]) -> Any:
         found: Any = method(self, structures)
@@ -170,9 +181,37 @@ def _many(method: Callable[..., Any], kind: type, column: type) -> Callable[...,
                 f"encoding {self.name!r}: many must return a Column of the {len(structures)} structures, such as "
                 f"Column.of([self.one(s) for s in structures]); it returns {made}"
             )
+        if own and not _finite(found.values):
+            each = zip(structures, found, strict=True)
+            raise _not_finite(self, next((s for s, encoded in each if not _finite(encoded.distinct)), structures[0]))
         return found
 
     return many
+
+
+def _is_own(method: Callable[..., Any]) -> bool:
+    """Whether a user has written it; the values of ours are finite, and large ones are not read once more."""
+    return not str(method.__module__).startswith("structpe.")
+
+
+def _finite(values: NDArray[Any]) -> bool:
+    return values.dtype.kind != "f" or bool(np.isfinite(values).all())
+
+
+def _not_finite(encoding: Encoding, structure: Structure) -> EncodingError:
+    return encoding.error(
+        structure,
+        "its values have NaN or infinity, which no model can learn from; give a finite number instead, such as -1 for "
+        "a value that is missing, and check divisions by zero",
+    )
+
+
+def _note_none(error: Exception, structure: Structure) -> None:
+    """Add to an error about None which fields of the structure are None, and what to use instead."""
+    never = {"units": "unit_texts", "owner": "unit_owner", "order": "reading"}
+    instead = [f"{name} is None, use {other}" for name, other in never.items() if getattr(structure, name) is None]
+    if "NoneType" in str(error) and instead:
+        error.add_note(f"of this structure, {'; '.join(instead)}")
 
 
 def _checked(encoding: Encoding, structure: Structure, encoded: Any, kind: type) -> Any:

@@ -7,9 +7,10 @@ Shapes: g structures, u units of one, N units in total, R distinct values.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self, cast, overload
+from typing import TYPE_CHECKING, Any, Self, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +29,6 @@ __all__ = [
     "as_items",
     "blocks",
     "distinct",
-    "flat",
     "groups",
     "halves",
     "interleave",
@@ -60,7 +60,7 @@ def owned(array: Array) -> Array:
 def starts_of(lengths: Any) -> Ids:
     """(parts + 1,) where each of consecutive parts of these lengths begins, and the end."""
     starts = np.zeros(len(lengths) + 1, dtype=np.int64)
-    np.cumsum(lengths, out=starts[1:])
+    np.add.accumulate(lengths, out=starts[1:], dtype=np.int64)  # in less than half the time of np.cumsum
     return starts
 
 
@@ -68,14 +68,6 @@ def joined(parts: Sequence[Ids]) -> Ids:
     """Numbers of all parts, one after the other; faster than ``np.concatenate`` for many small ones, without gaps."""
     memory: Any = parts
     return np.frombuffer(bytearray().join(memory), dtype=np.int64)
-
-
-def flat(parts: Sequence[Array]) -> Array:
-    """The numbers of all parts, row by row; faster than ``np.concatenate`` for many small ones of one dtype."""
-    dtype, memory = parts[0].dtype, cast(Any, parts)
-    if any(each.dtype != dtype or not each.flags.c_contiguous for each in parts):
-        return np.concatenate([each.reshape(-1) for each in parts])
-    return np.frombuffer(bytearray().join(memory), dtype=dtype)
 
 
 def ranges(first: Ids, lengths: Ids) -> Ids:
@@ -568,10 +560,19 @@ def _check_shapes(encoded: Sequence[Encoded | Column], encoding: Encoding | None
     shapes = {each.values.shape[1:] for each in encoded}
     if len(shapes) > 1 and not (encoding is not None and encoding.ragged):
         name = "a column" if encoding is None else f"encoding {encoding.name!r}"
+        remedy = "those encoded together need one shape, such as features with as many numbers"
+        if all(each.index is None and (_sizes(each) == math.prod(each.values.shape[1:])).all() for each in encoded):
+            remedy = (
+                "each unit has a number for each other one, as pairs have: set arity = 2 and return "
+                "Encoded.of_pairs(matrix)"
+            )
         raise EncodingError(
-            f"{name} has values of shapes {' and '.join(map(str, sorted(shapes)))} for different structures; those "
-            f"encoded together need one shape, such as features with as many numbers"
+            f"{name} has values of shapes {' and '.join(map(str, sorted(shapes)))} for different structures; {remedy}"
         )
+
+
+def _sizes(encoded: Encoded | Column) -> Ids:
+    return encoded.sizes if isinstance(encoded, Column) else np.array([encoded.count])
 
 
 def narrow(index: Array) -> Array:

@@ -6,7 +6,8 @@ Shapes: b graphs of one size, c nodes each, m eigenvectors.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -27,9 +28,11 @@ __all__ = [
     "Endpoints",
     "Laplacian",
     "MagneticLaplacian",
+    "MultiQMagnetic",
     "Norm",
     "TokenLaplacian",
     "endpoints",
+    "one_way",
     "scaled",
 ]
 
@@ -253,7 +256,63 @@ _SAME_ENTRY = 1e-6  # entries that differ by less are equal: well above rounding
 
 
 @dataclass(frozen=True)
-class MagneticLaplacian(OfNodes, name="magnetic-laplacian"):
+class _Magnetic(OfNodes):
+    """Encodings of the lowest eigenpairs of Hermitian matrices.
+
+    Args:
+        k: number of eigenvectors.
+        q: how far phases turn.
+    """
+
+    real = True
+
+    k: int = 8
+    q: float = 0.25
+
+    def __post_init__(self) -> None:
+        check_sizes(self, k=self.k)
+        if not math.isfinite(self.q):
+            raise EncodingError(f"encoding {self.name!r}: q is {self.q}; give a finite number")
+
+    @property
+    def count(self) -> int:
+        """How many matrices."""
+        return 1
+
+    @abstractmethod
+    def matrices(self, leads: NDArray[np.bool_], charged: bool) -> Iterator[Complex | Floats]:
+        """Each (b, c, c) matrix of adjacencies (b, c, c), all or none with one-way edges; real if it can be."""
+
+    def of_nodes(self, graphs: Graphs, structures: Sequence[Structure]) -> NDArray[np.float32]:
+        """(T, count, k, 3)."""
+        rank = ranks_of_all(structures)
+        result = np.empty((int(graphs.start[-1]), self.count, self.k, 3), dtype=np.float32)
+        for nodes, edges in graphs.parts(connected=False):
+            check_matrices(self, nodes.shape[1])
+            directed = graphs.directed[graphs.graph[nodes[:, 0]]]
+            leads = adjacency_matrices(edges, len(nodes), nodes.shape[1], directed)
+            charged = (leads != leads.swapaxes(1, 2)).any(axis=(1, 2)) & (self.q != 0)
+            # The real solver for a real matrix: the complex one may add a phase that the rules do not remove.
+            for some in (charged, ~charged):
+                if some.any():
+                    for which, matrix in enumerate(self.matrices(leads[some], bool(charged[some][0]))):
+                        result[nodes[some], which] = self._pairs(matrix, rank[nodes[some]])
+        return result
+
+    def _pairs(self, matrices: Complex | Floats, rank: Ids) -> NDArray[np.float32]:
+        """(b, c, k, 3) of (b, c, c) matrices and (b, c) ranks."""
+        values, found = lowest_dense(matrices, self.k)
+        phased = np.iscomplexobj(matrices)
+        vectors = _phased(found.astype(np.complex128), rank) if phased else canonical_signs(found, rank)
+        pairs = np.tile(np.array([0, 0, -1], dtype=np.float32), (*found.shape[:2], self.k, 1))
+        pairs[:, :, : values.shape[1]] = np.stack(
+            np.broadcast_arrays(vectors.real, vectors.imag, np.maximum(values, 0.0)[:, None]), axis=-1
+        )
+        return pairs
+
+
+@dataclass(frozen=True)
+class MagneticLaplacian(_Magnetic, name="magnetic-laplacian"):
     """Eigenvectors of the magnetic Laplacian, whose phases follow the direction of edges.
 
     (Re v_uj, Im v_uj, lambda_j) for the k lowest eigenvectors of L = I - D^-1/2 B D^-1/2: float32 (k, 3).
@@ -283,53 +342,85 @@ class MagneticLaplacian(OfNodes, name="magnetic-laplacian"):
         EncodingError: k is too small.
     """
 
-    real = True
     version = 2
 
     k: int = 8
     q: float = 0.25
     normalised: bool = True
 
-    def __post_init__(self) -> None:
-        check_sizes(self, k=self.k)
-        if not math.isfinite(self.q):
-            raise EncodingError(f"encoding {self.name!r}: q is {self.q}; give a finite number")
-
     def of_nodes(self, graphs: Graphs, structures: Sequence[Structure]) -> NDArray[np.float32]:
-        rank, result = ranks_of_all(structures), np.empty((int(graphs.start[-1]), self.k, 3), dtype=np.float32)
-        for nodes, edges in graphs.parts(connected=False):
-            check_matrices(self, nodes.shape[1])
-            directed = graphs.directed[graphs.graph[nodes[:, 0]]]
-            leads = adjacency_matrices(edges, len(nodes), nodes.shape[1], directed)
-            charged = (leads != leads.swapaxes(1, 2)).any(axis=(1, 2)) & (self.q != 0)
-            # The real solver for a real matrix: the complex one may add a phase that the rules do not remove.
-            for some in (charged, ~charged):
-                if some.any():
-                    result[nodes[some]] = self._pairs(leads[some], rank[nodes[some]])
-        return result
+        return super().of_nodes(graphs, structures)[:, 0]
 
-    def _pairs(self, leads: NDArray[np.bool_], rank: Ids) -> NDArray[np.float32]:
-        """(b, c, k, 3) of (b, c, c) directed adjacencies, all or none with one-way edges; (b, c) ranks."""
-        b, c, _ = leads.shape
-        joined = leads | leads.swapaxes(1, 2)
-        matrices = laplacians(joined, self.normalised)
+    def matrices(self, leads: NDArray[np.bool_], charged: bool) -> Iterator[Complex | Floats]:
+        """L of adjacencies, all or none with one-way edges."""
+        plain = laplacians(leads | leads.swapaxes(1, 2), self.normalised)
         turned = self._turns(leads)
-        charged = bool(turned.imag.any())
-        values, found = lowest_dense(matrices * turned if charged else matrices, self.k)
-        vectors = _phased(found.astype(np.complex128), rank) if charged else canonical_signs(found, rank)
-        pairs = np.tile(np.array([0, 0, -1], dtype=np.float32), (b, c, self.k, 1))
-        pairs[:, :, : values.shape[1]] = np.stack(
-            np.broadcast_arrays(vectors.real, vectors.imag, np.maximum(values, 0.0)[:, None]), axis=-1
-        )
-        return pairs
+        yield plain * turned if turned.imag.any() else plain
 
     def _turns(self, leads: NDArray[np.bool_]) -> Complex:
         """(b, c, c) exp(2 pi i q' (A - A^T))."""
         way = leads.astype(np.float64) - leads.swapaxes(1, 2)
-        edges = np.abs(way).sum(axis=(1, 2)) / 2
-        charge = self.q / np.maximum(np.minimum(edges, leads.shape[1]), 1)
-        result: Complex = np.exp(2j * np.pi * charge[:, None, None] * way)
+        result: Complex = np.exp(2j * np.pi * (self.q / one_way(leads))[:, None, None] * way)
         return result
+
+
+@dataclass(frozen=True)
+class MultiQMagnetic(_Magnetic, name="multi-q-magnetic"):
+    """Eigenvectors of several magnetic Laplacians, whose phases turn by different shares of a circle along an edge.
+
+    (Re v_cuj, Im v_cuj, lambda_cj) for the k lowest eigenvectors of L_c, c = 1..charges: float32 (charges, k, 3).
+
+    L_c = I - D^-1/2 (e^(2 pi i c q) A + e^(-2 pi i c q) A^T) D^-1/2; A_uw = 1 if an edge leads from node u to another
+    node w; D is the sum of its rows and of its columns, at least 1. (Huang et al. 2025; their code.) Functions of
+    several of these spectra can express how many walks lead from a node to another with so many steps along edges and
+    so many against them, which those of one cannot. Unlike in ``magnetic-laplacian``, q does not depend on the size of
+    the graph, and two edges of opposite directions count as two, whose turns cancel.
+
+    Phases are those of ``magnetic-laplacian``, for each L_c alone, and where L_c is real, signs are those of
+    ``laplacian``. The authors keep what the solver returns. If there is no j-th vector, the three are 0, 0, -1.
+
+    Args:
+        k: number of eigenvectors of each.
+        q: of the first, in circles; 0.1 in their code.
+        charges: how many; 5 or 10 there.
+        relative: divide q by max(min(m, n), 1), as ``magnetic-laplacian`` does; "dynamic" in their code.
+
+    Raises:
+        EncodingError: k or charges are too small, or q is not finite.
+    """
+
+    k: int = 8
+    q: float = 0.1
+    charges: int = 5
+    relative: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_sizes(self, charges=self.charges)
+
+    @property
+    def count(self) -> int:
+        """How many matrices."""
+        return self.charges
+
+    def matrices(self, leads: NDArray[np.bool_], charged: bool) -> Iterator[Complex | Floats]:
+        """L_1, L_2, ...; real ones if no edge has one direction only, or if each is turned by half a circle."""
+        onward = leads & ~np.eye(leads.shape[1], dtype=np.bool_)
+        degree = onward.sum(axis=1) + onward.sum(axis=2)
+        scale = np.maximum(degree, 1) ** -0.5
+        scaled = scale[:, :, None] * onward * scale[:, None]
+        turns = self.q / (one_way(leads) if self.relative else np.ones(len(leads)))
+        for charge in range(1, self.charges + 1):
+            turned = np.exp(2j * np.pi * charge * turns)[:, None, None] * scaled
+            whole = np.eye(leads.shape[1]) - turned - turned.swapaxes(1, 2).conj()
+            yield whole if charged and (np.abs(whole.imag) > _SAME_ENTRY).any() else whole.real
+
+
+def one_way(leads: NDArray[np.bool_]) -> Floats:
+    """(b,) max(min(m, n), 1), m the number of edges that have one direction only, n that of nodes."""
+    edges = (leads != leads.swapaxes(1, 2)).sum(axis=(1, 2)) / 2
+    found: Floats = np.maximum(np.minimum(edges, leads.shape[1]), 1)
+    return found
 
 
 def _phased(vectors: Complex, rank: Ids) -> Complex:

@@ -29,6 +29,7 @@ __all__ = [
     "RootDistance",
     "SPRRelative",
     "SiblingDistance",
+    "SiblingIndex",
     "branches",
     "by_parent",
     "check_trees",
@@ -168,6 +169,26 @@ class RootDistance(OfNodes, name="root-distance"):
         steps = steps_from_roots(self, graphs, structures)
         steps[steps < 0] = self.unreachable
         return steps
+
+
+@dataclass(frozen=True)
+class SiblingIndex(OfNodes, name="sibling-index"):
+    """The place of a node among the children of its parent in a tree, from 0; 0 for the root.
+
+    Children are counted in reading order if the structure has one, else by node number. Beside the depth it is what
+    tree-based positions of source code are made of (Bartkowiak and Gralinski 2025, as their abstract says; no code by
+    the authors is known): give one ``learned`` table this encoding and another one ``depth``. All units of a node have
+    its place.
+
+    Raises:
+        EncodingError: the structure is not a tree whose edges lead away from its root.
+    """
+
+    causal = True
+
+    def of_nodes(self, graphs: Graphs, structures: Sequence[Structure]) -> Ids:
+        check_trees(self, graphs, structures)
+        return branches(graphs.rooted.parent, ranks_of_all(structures))
 
 
 class _OfTrees(Encoding):

@@ -114,14 +114,15 @@ def _of_simple(ends: Ids, columns: Sequence[NDArray[Any]]) -> Ids | None:
     """The same rows if each row is there once, and so is its reverse, in a small graph; None for any other graph."""
     if len(ends) > _FEW:
         return None
-    pairs = list(map(tuple, ends.tolist()))
-    place = {pair: number for number, pair in enumerate(pairs)}
-    reverse = [place.get((target, source), -1) for source, target in pairs]
-    if len(place) < len(pairs) or -1 in reverse:
+    source, target = ends.T.tolist()
+    place = {pair: number for number, pair in enumerate(zip(source, target, strict=True))}
+    found = [*map(place.get, zip(target, source, strict=True))]
+    if len(place) < len(found) or None in found:
         return None
+    reverse = np.array(found, dtype=np.int64)
     if any(not np.array_equal(column, column[reverse]) for column in columns):
         return None
-    return np.array([number for number, other in enumerate(reverse) if number <= other], dtype=np.int64)
+    return (np.arange(len(ends)) <= reverse).nonzero()[0]
 
 
 def _groups(pairs: Ids, columns: Sequence[NDArray[Any]]) -> Ids:
@@ -160,8 +161,7 @@ def to_array(value: Any, what: str) -> NDArray[Any]:
     if value.layout is not torch.strided or value.is_quantized:
         kind = "quantized" if value.is_quantized else str(value.layout).removeprefix("torch.")
         raise ConversionError(f"{what} is a {kind} tensor; convert it first, for example with to_dense()")
-    tensor = value.detach().cpu()
-    found: NDArray[Any] = (tensor.float() if tensor.dtype == torch.bfloat16 else tensor.resolve_conj()).numpy()
+    found: NDArray[Any] = (value.float() if value.dtype == torch.bfloat16 else value).numpy(force=True)
     return found.copy()
 
 
@@ -273,15 +273,19 @@ def features_of(given: dict[str, Any], nodes: int, edges: int, wanted: Names) ->
                 raise ConversionError("'edge_attr' and 'edge_x' are two names for one feature; rename one of them")
             found[key] = to_array(value, repr(key))
     if wanted is None:
-        warn_left_out(_left_out(given, nodes, edges, found), "name others 'edge_...', texts 'labels' or 'relations'")
+        warn_left_out(
+            _left_out(given, known, nodes, edges, found), "name others 'edge_...', texts 'labels' or 'relations'"
+        )
     return {"edge_x" if key == "edge_attr" else key: value for key, value in found.items()}
 
 
-def _left_out(given: dict[str, Any], nodes: int, edges: int, found: Collection[str]) -> Iterator[str]:
+def _left_out(
+    given: dict[str, Any], known: Collection[str], nodes: int, edges: int, found: Collection[str]
+) -> Iterator[str]:
     """Attributes with a row per node or edge that are not features: lists, and arrays with the other's name."""
     texts = TEXTS if nodes >= 0 and edges >= 0 else ()
     for key, value in given.items():
-        rows = len(value) if isinstance(value, (list, tuple)) or is_array(value) else 0
+        rows = len(value) if key in known or isinstance(value, (list, tuple)) else 0
         if rows > 1 and rows in (nodes, edges) and key not in (*found, *NO_FEATURES):
             yield from () if key in texts and isinstance(value[0], str) else (repr(key),)
 

@@ -16,7 +16,7 @@ if ``features`` includes it. Everything else is left out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -127,29 +127,33 @@ def to_pyg(structure: Structure, hetero: bool = False) -> Data | HeteroData:
 
 def _read(
     data: Any, directed: bool | None = None, features: Names = None, widths: Widths = "error"
-) -> Iterator[Structure]:
-    for number, each in enumerate(_graphs(data)):
-        where = f"{type(data).__name__}:{number}"
-        try:
-            said = each.to_dict()
-            own = each is data or "name" in said.get("_global_store", said)
-            yield from_pyg(each, directed, features, widths, None if own else where)
-        except ConversionError as error:
-            raise error if each is data else error.at(where) from None
-
-
-def _graphs(data: Any) -> Iterator[Any]:
+) -> Structure | Iterator[Structure]:
     from torch_geometric.data import Batch, Dataset
 
-    if isinstance(data, Dataset):
-        return iter(data)
-    if not isinstance(data, Batch):
-        return iter([data])
+    if not isinstance(data, (Batch, Dataset)):
+        return from_pyg(data, directed, features, widths)
+    return _each(data, data if isinstance(data, Dataset) else _parts(data), directed, features, widths)
+
+
+def _each(
+    data: Any, graphs: Iterable[Any], directed: bool | None, features: Names, widths: Widths
+) -> Iterator[Structure]:
+    for number, each in enumerate(graphs):
+        said, where = each.to_dict(), f"{type(data).__name__}:{number}"
+        own = "name" in said.get("_global_store", said)
+        try:
+            yield from_pyg(each, directed, features, widths, None if own else where)
+        except ConversionError as error:
+            raise error.at(where) from None
+
+
+def _parts(batch: Any) -> list[Any]:
     try:
-        return iter(data.to_data_list())
+        graphs: list[Any] = batch.to_data_list()
     except RuntimeError:
         wrong = "the Batch lacks the boundaries of its graphs"
         raise ConversionError(f"{wrong}; make it by Batch.from_data_list, or give the graphs") from None
+    return graphs
 
 
 def _from_hetero(data: Any, directed: bool | None, features: Names, widths: Widths, name: str | None) -> Structure:

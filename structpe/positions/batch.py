@@ -29,6 +29,7 @@ __all__ = [
     "checked",
     "clipped",
     "encode",
+    "fitting",
     "gathered",
     "holds",
     "in_buckets",
@@ -287,23 +288,45 @@ def _in_buckets(
     encoding: Encoding, values: Column | Sequence[Encoded], shapes: Sequence[tuple[int, int]]
 ) -> list[Tensor | Lookup | SparsePairs]:
     """The values of one encoding; pairs with values of one small table all at once."""
-    ends = [0, *accumulate(count for count, _ in shapes)]
-    if not isinstance(values, Column) or not _in_squares(values, encoding):
+    if not _in_squares(values, encoding):
+        ends = accumulate((count for count, _ in shapes), initial=0)
         parts = (values[first:end] for first, end in pairwise(ends))
         return [_joined(encoding, each if isinstance(each, Column) else gathered(encoding, each)) for each in parts]
-    widths = np.repeat(*np.array(shapes).T[::-1])
-    index = torch.from_numpy(values.squares(widths, np.dtype(_narrowest(len(values.values)))))
-    table, rows = torch.from_numpy(owned(values.values)), torch.arange(len(values.values))[None]
-    cells = torch.split(index, [count * most * most for count, most in shapes])
-    return [Lookup(table, rows, each.view(b, m, m)) for each, (b, m) in zip(cells, shapes, strict=True)]
+    table = values.values if isinstance(values, Column) else values[0].values
+    dtype = np.dtype(_narrowest(len(table)))
+    cells = _split(values, shapes, dtype) if isinstance(values, Column) else _filled(values, shapes, dtype)
+    whole, rows = torch.from_numpy(owned(table)), torch.from_numpy(np.arange(len(table))[None])
+    return [Lookup(whole, rows, torch.from_numpy(each)) for each in cells]
 
 
-def _in_squares(column: Column, encoding: Encoding) -> bool:
-    """Whether a column has a square of pairs of each structure, whose values are few and the same for all."""
-    if column.index is None or column.listed is not None or column.row_starts is not None or encoding.ragged:
+def _in_squares(values: Column | Sequence[Encoded], encoding: Encoding) -> bool:
+    """Whether structures have a square of pairs each, whose values are few and the same for all."""
+    if encoding.arity == 1 or encoding.sparse or encoding.ragged:
         return False
-    few = column.rows is None and len(column.values) <= _WIDE
-    return few and (column.widths is not None or len(column.index) == int(np.square(column.sizes).sum()))
+    if isinstance(values, Column):
+        if values.index is None or values.row_starts is not None or len(values.values) > _WIDE:
+            return False
+        return values.widths is not None or len(values.index) == int(np.square(values.sizes).sum())
+    table = values[0].values
+    alike = len(table) <= _WIDE and all(each.values is table and each.rows is None for each in values)
+    return alike and any(each.index is not None and each.index.ndim == 2 for each in values)  # not sequences alone
+
+
+def _split(column: Column, shapes: Sequence[tuple[int, int]], dtype: np.dtype[Any]) -> list[NDArray[Any]]:
+    """(b, m, m) the index of the pairs in each bucket, padded with zeros."""
+    index = column.squares(np.repeat(*np.array(shapes).T[::-1]), dtype)
+    ends = accumulate((count * most * most for count, most in shapes), initial=0)
+    return [index[first:end].reshape(b, m, m) for (first, end), (b, m) in zip(pairwise(ends), shapes, strict=True)]
+
+
+def _filled(encoded: Sequence[Encoded], shapes: Sequence[tuple[int, int]], dtype: np.dtype[Any]) -> list[NDArray[Any]]:
+    """The same, of structures that were encoded before."""
+    cells, rest = [np.zeros((count, most, most), dtype) for count, most in shapes], iter(encoded)
+    for bucket in cells:
+        for square, each in zip(bucket, rest, strict=False):
+            index = each.matrix()
+            square[: len(index), : len(index)] = index
+    return cells
 
 
 def gathered(encoding: Encoding, encoded: Sequence[Encoded]) -> Column:
@@ -480,7 +503,8 @@ def numbers(model: str, encoding: Encoding, of_units: Tensor) -> Tensor:
     if of_units.ndim != 2:
         raise PositionError(
             f"position model {model!r} needs one number per unit (order, depth, ...); "
-            f"{encoding.name!r} gives {tuple(of_units.shape[2:])} numbers"
+            f"{encoding.name!r} gives {tuple(of_units.shape[2:])} numbers; {_VECTORS}"
+            + ("; numbers of pairs need arity = 2 in the class" if of_units.shape[2:] == of_units.shape[1:2] else "")
         )
     return of_units
 
@@ -507,8 +531,23 @@ def of_arity(model: str, encoding: Encoding, arity: Literal[1, 2]) -> Encoding:
     """
     if encoding.arity != arity:
         needed = "pairs of units (offset, distance, ...)" if arity == 2 else "single units (order, depth, ...)"
-        raise PositionError(f"position model {model!r} needs an encoding of {needed}; {encoding.name!r} is not one")
+        raise PositionError(
+            f"position model {model!r} needs an encoding of {needed}; {encoding.name!r} is not one: {fitting(encoding)}"
+        )
     return encoding
+
+
+_NUMBERS = "'learned', 'sinusoidal', 'rotary' and others read one number per unit"
+_VECTORS = "'dwivedi', 'rwse', 'wire' and others read a vector per unit"
+_PAIRS = "'t5', 'shaw', 'alibi' and others read a value per pair"
+_LISTED = "'sliding-window' reads listed pairs"
+
+
+def fitting(encoding: Encoding | type[Encoding]) -> str:
+    """Which position models read an encoding of this kind, for errors."""
+    if encoding.arity == 2:
+        return f"it is of pairs; {_LISTED if encoding.sparse else _PAIRS}"
+    return f"it is of single units; {_NUMBERS}; {_VECTORS}"
 
 
 def of_whole(model: str, encoding: Encoding) -> Encoding:
@@ -562,7 +601,7 @@ def width_of(model: str, encoding: Encoding) -> int:
     if len(shape) != 2:
         raise PositionError(
             f"position model {model!r} needs a vector per unit (laplacian, random-walk, ...); "
-            f"{encoding.name!r} gives one number"
+            f"{encoding.name!r} gives one number; {_NUMBERS}"
         )
     return int(shape[1])
 

@@ -20,6 +20,7 @@ from typing import Any, TypeAlias
 from structpe.encodings.base import ENCODINGS, Encoding, builder, check_hints, check_largest, split
 from structpe.errors import PositionError, reason_of
 from structpe.positions.base import MODELS, Dims, PositionModel, Sum
+from structpe.positions.batch import fitting
 from structpe.structure import Structure, check_structures
 
 __all__ = [
@@ -147,7 +148,9 @@ def build(config: Config, dims: Dims, *, fit: Sequence[Structure] | None = None)
     name, given = split(config, "a position model", "a list of these", PositionError)
     if name not in MODELS and name in ENCODINGS:
         config = f"{{'name': MODEL, 'encoding': {name!r}}}"
-        raise PositionError(f"{name!r} is an encoding; give it to a position model that reads it: {config}")
+        raise PositionError(
+            f"{name!r} is an encoding; give it to a position model that reads it: {config}; {fitting(ENCODINGS[name])}"
+        )
     model, whose = MODELS[name], f"position model {name!r}"
     if given:
         check_hints(PositionError, whose, model.__init__, given, 2)

@@ -18,6 +18,7 @@ from structpe.encodings.base import Encoding
 from structpe.encodings.distance import Degree
 from structpe.encodings.label_path import LabelPath
 from structpe.encodings.order import Size
+from structpe.encodings.simple_paths import SimplePaths
 from structpe.encodings.walks import RRWP
 from structpe.positions import Block, Cells, Dims, Positions, Site, Spec
 from structpe.positions.batch import clipped
@@ -29,7 +30,7 @@ from structpe.positions.tables import diagonal, numbers_and_marks, pair_width
 from structpe.precision import wide
 from structpe.terms import Lookup, Terms
 
-__all__ = ["GRIT", "PPGT", "signed_root"]
+__all__ = ["GRIT", "PPGT", "SPSE", "signed_root"]
 
 
 def signed_root(z: Tensor) -> Tensor:
@@ -503,6 +504,35 @@ class _Prepared:
 
     pairs: Lookup
     own: Tensor
+
+
+class SPSE(GRIT, name="spse"):
+    """GRIT with counts of simple paths in place of random walks (Airale et al. 2025).
+
+    As ``grit``, P_ij (K) being the counts of paths of 0, 1, ..., K - 1 steps from i to j that meet no node twice.
+
+    Counts tell cycles from paths, which random walks do not always. (Simple path structural encoding; Airale et al.
+    2025, who put it into GRIT and CSA.) Their numbers come from an estimate, and go through several logarithms; here
+    they are exact, and their logarithm is taken once, see the encoding. P_ii is the same for all nodes. Any other model
+    of vectors per pair takes the encoding as well.
+    """
+
+    spec = Spec(
+        "airale2025",
+        "graph",
+        Cells("B", "both", learnable=True, recurring=True, unbound=False, params=_PARAMS_GRIT),
+        note="paths are relative, degrees absolute; a block counts its projections",
+    )
+
+    def __init__(
+        self,
+        dims: Dims,
+        encoding: Encoding = SimplePaths(),
+        labels: LabelPath | None = None,
+        norm: Norm = "layer",
+        rectified: bool = True,
+    ) -> None:
+        super().__init__(dims, encoding, labels, norm, rectified)
 
 
 class PPGT(FactoredBlock, name="ppgt"):

@@ -119,7 +119,9 @@ class Tiled:
 
     def _turned(self, x: Tensor, angles: Tensor, lengths: Tensor | float) -> Tensor:
         cos, sin = (
-            torch.cat([part.repeat(1, 1, 1, 2) for part in torch.split(wave, list(self.counts), dim=-1)], dim=-1).to(x.dtype)
+            torch.cat([part.repeat(1, 1, 1, 2) for part in torch.split(wave, list(self.counts), dim=-1)], dim=-1).to(
+                x.dtype
+            )
             for wave in (angles.cos() * lengths, angles.sin() * lengths)
         )
         part = x[..., : cos.shape[-1]]

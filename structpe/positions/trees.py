@@ -31,15 +31,16 @@ from structpe.encodings.trees import (
 from structpe.encodings.walks import PersonalizedPageRank
 from structpe.errors import PositionError
 from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
-from structpe.positions.batch import numbers, of_arity, offsets
+from structpe.positions.batch import numbers, of_all_pairs, of_arity, offsets
 from structpe.positions.sinusoids import CELLS, AddedSinusoids, interleaved, inverse_frequencies
-from structpe.positions.tables import KeyValueTables, Sharing, Table, clipped_rows, everywhere, steps
+from structpe.positions.tables import KeyValueTables, Sharing, Table, clipped_rows, everywhere, is_plain, steps
 from structpe.precision import wide
 from structpe.terms import Factor, Lookup, Terms
 
 __all__ = [
     "SPR",
     "TPE",
+    "ASTTrans",
     "CodeTransformer",
     "LowestCommonAncestorTables",
     "Peng",
@@ -436,3 +437,80 @@ class CodeTransformer(PositionModel, name="code-transformer"):
         rounded = inverse_frequencies(self.dims.width, bins.device).float()
         angles = (bins.float()[..., None] * rounded).double()
         return torch.cat([angles.sin(), angles.cos()], dim=-1)[..., : self.dims.width].to(self.content.dtype)
+
+
+class ASTTrans(PositionModel, name="ast-trans"):
+    """Attention among ancestors and descendants in some heads, and among siblings in the others (Tang et al. 2022).
+
+    s_ij = (q_i.k_j + q_i.K[r_ij] + Q[r_ij].k_j) / (3 sqrt(d_h)),  o_i = sum_j softmax_j(s_ij) (v_j + V[r_ij]),
+
+    over the units j that r_ij relates to i. In the first heads r_ij is how many generations j is below i, in the others
+    how many places it is after i among the children of their parent; pairs farther than +-t_max do not attend. K, Q and
+    V are tables (2 t_max, d_h) for each of the two relations, shared by the heads of one relation and by all layers,
+    and multiplied by sqrt(d_h); a unit and those of its own node have r = 0, and no vectors. (AST-Trans; Tang et al.
+    2022, their code, ``FastMultiHeadedAttention``, compared with it in float64.) As there, tables start from Xavier's
+    uniform distribution.
+
+    Args:
+        dims: sizes of the Transformer.
+        ancestors: generations per pair; pairs without a path are those of no ancestor and descendant.
+        siblings: places among siblings per pair, likewise.
+        max_distance: t_max, 7 in their code.
+        ancestor_heads: how many of the heads have ancestors and descendants; None for half of them, rounded up. Their
+            code has 1 or all of 8.
+
+    Raises:
+        PositionError: more heads than there are, or no head for either.
+    """
+
+    spec = Spec(
+        "tang2022",
+        "tree",
+        Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="12*t*dh"),
+    )
+
+    def __init__(
+        self,
+        dims: Dims,
+        ancestors: Encoding = AncestorDistance(),
+        siblings: Encoding = SiblingDistance(),
+        max_distance: int = 7,
+        ancestor_heads: int | None = None,
+    ) -> None:
+        above = -(-dims.heads // 2) if ancestor_heads is None else ancestor_heads
+        if not 0 <= above <= dims.heads:
+            raise PositionError(
+                f"position model {self.name!r} has {dims.heads} heads, and {above} are to attend to ancestors; give 0 "
+                f"to {dims.heads}"
+            )
+        super().__init__(dims, [of_all_pairs(self.name, each) for each in (ancestors, siblings)], t=max_distance)
+        self.above, self.max_distance = above, max_distance
+        self.tables = nn.Parameter(torch.empty(3, 2, 2 * max_distance, dims.head))
+        bound = (6 / (2 * max_distance + 2 + dims.head)) ** 0.5  # their tables have two more rows
+        nn.init.uniform_(self.tables, -bound, bound)
+
+    def prepare(self, positions: Positions) -> Terms:
+        """The same for all layers: a row for no relation, for r = 0, and for each r of each relation."""
+        t = self.max_distance
+        above, beside = (offsets(self.name, each, positions[each]).map(self._row).dense() for each in self.encodings)
+        index = torch.where(above > 0, above, torch.where(beside > 1, beside + 2 * t, beside))
+        rows = torch.arange(4 * t + 2, device=index.device)[None]
+        heads = torch.arange(self.dims.heads, device=index.device) >= self.above
+        # (R, h) which relation a row is of, and whether a head has it.
+        own = (rows[0, :, None] == 1) | ((rows[0, :, None] > 1) & ((rows[0, :, None] > 2 * t + 1) == heads))
+        bias = torch.zeros(own.shape, dtype=self.tables.dtype, device=index.device).masked_fill(~own, -math.inf)
+        every = self.tables.flatten(1, 2) * self.dims.head**0.5  # (3, 4 t, d)
+        vectors = functional.pad(every, (0, 0, 2, 0))[:, :, None] * own[:, :, None]
+        key, query, value = (Lookup(each, rows, index, shared=True) for each in vectors.unbind())
+        masks = Lookup(bias, rows, index, shared=True)
+        return Terms(key=(key,), query=(query,), value=(value,), bias=(masks,), scale=1 / 3)
+
+    def terms(self, prepared: Terms, site: Site) -> Terms:
+        return prepared
+
+    def _row(self, values: Tensor) -> Tensor:
+        """(R,) 0 for no relation or one too far away, 1 for the own node, then those above or before, and the rest."""
+        t, plain = self.max_distance, is_plain(values)
+        near = torch.where(values < 0, 1 - values, 1 + t + values)
+        near = torch.where(plain & (values.abs() <= t), near, 0)
+        return torch.where((values == 0) | ~(plain | (values == UNREACHABLE)), 1, near)

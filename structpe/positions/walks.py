@@ -5,11 +5,16 @@ A model raises a :class:`PositionError` for an encoding that does not give a vec
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Literal, TypeAlias
+
 import torch
 from torch import Tensor, nn
 
 from structpe.encodings.base import Encoding
+from structpe.encodings.curvature import CurvatureProfile
 from structpe.encodings.diffusion import Electrostatic, HeatKernel, Resistance
+from structpe.encodings.directed_walks import DirectedWalks
 from structpe.encodings.motifs import Motifs
 from structpe.encodings.walks import RRWP, RandomWalk, WalkKernel
 from structpe.errors import PositionError
@@ -25,11 +30,24 @@ from structpe.positions.networks import (
     position_width,
     rectified,
 )
-from structpe.positions.spectra import learned_cells
+from structpe.positions.spectra import UNIT_COUNT, Nodes, learned_cells
 from structpe.positions.tables import PairNetwork
 from structpe.terms import Lookup, Terms
 
-__all__ = ["GKAT", "RWSE", "ElectrostaticSE", "HeatKernelSE", "MLPBias", "MoSE", "RBFBias", "RandomWalkBias"]
+__all__ = [
+    "GKAT",
+    "RWSE",
+    "DirectedWalksSE",
+    "ElectrostaticSE",
+    "HeatKernelSE",
+    "LocalCurvatureProfile",
+    "MLPBias",
+    "MoSE",
+    "RBFBias",
+    "RandomWalkBias",
+]
+
+Norm: TypeAlias = Literal["batch", "none"]
 
 
 class StructuralEncoding(PositionModel):
@@ -37,32 +55,36 @@ class StructuralEncoding(PositionModel):
 
     What norm gives is kept between -5 and 5, which the authors' code does not do. Without that, a statistic that is
     nearly constant in training, such as the walks of three steps where triangles are rare, is 40 deviations away in the
-    first triangle, and so is what a model predicts.
+    first triangle, and so is what a model predicts. With ``norm`` "none", f sees the statistics as they are.
 
     Args:
         encoding: s (k), a vector of statistics per unit.
         width: p, how many of the d channels are the second part; None for a quarter of them.
         layers: of f; 0 for one linear map, as GraphGPS's ``linear``; m for m of them, each followed by a rectifier, the
             inner ones of width 2p, as its ``mlp``.
+        norm: "batch" as above, before which an untrained model knows nothing of how large statistics are; or "none".
 
     Raises:
         PositionError: p leaves no channels for content.
     """
 
     cells = learned_cells(
-        "2*k + (k*p + p if m == 0 else k*p + p if m == 1 else (k + 1)*2*p + (m - 2)*(2*p + 1)*2*p + (2*p + 1)*p)"
+        "2*k*b + (k*p + p if m == 0 else k*p + p if m == 1 else (k + 1)*2*p + (m - 2)*(2*p + 1)*2*p + (2*p + 1)*p)"
     )
 
-    def __init__(self, dims: Dims, encoding: Encoding, width: int | None, layers: int) -> None:
+    def __init__(self, dims: Dims, encoding: Encoding, width: int | None, layers: int, norm: Norm = "batch") -> None:
         k, p = width_of(self.name, encoding), position_width(self.name, width or max(dims.width // 4, 1), dims.width)
-        super().__init__(dims, [encoding], k=k, p=p, m=layers)
-        self.norm = BatchNorm(k)
+        super().__init__(dims, [encoding], k=k, p=p, m=layers, b=int(norm == "batch"))
+        self.norm = BatchNorm(k) if norm == "batch" else None
         network = rectified(k, p, layers)
         self.embed = network if layers else nn.Linear(k, p)
 
     def prepare(self, positions: Positions) -> Tensor:
         """(b, n, p) the embedded statistics of the queries."""
-        statistics = positions.queries(self.encodings[0]).to(self.norm.weight.dtype)
+        statistics = positions.queries(self.encodings[0]).to(next(self.embed.parameters()).dtype)
+        if self.norm is None:
+            plain: Tensor = self.embed(statistics)
+            return plain
         here = statistics.new_ones(statistics.shape[:2], dtype=torch.bool)
         # Queries are the last units of all.
         present = here if positions.present is None else positions.present[:, -here.shape[1] :]
@@ -91,9 +113,14 @@ class RWSE(StructuralEncoding, name="rwse"):
     spec = Spec("rampasek2022", "graph", StructuralEncoding.cells)
 
     def __init__(
-        self, dims: Dims, encoding: Encoding = RandomWalk(undirected=True), width: int | None = None, layers: int = 0
+        self,
+        dims: Dims,
+        encoding: Encoding = RandomWalk(undirected=True),
+        width: int | None = None,
+        layers: int = 0,
+        norm: Norm = "batch",
     ) -> None:
-        super().__init__(dims, encoding, width, layers)
+        super().__init__(dims, encoding, width, layers, norm)
 
 
 class HeatKernelSE(StructuralEncoding, name="heat-kernel"):
@@ -107,9 +134,14 @@ class HeatKernelSE(StructuralEncoding, name="heat-kernel"):
     spec = Spec("rampasek2022", "graph", StructuralEncoding.cells)
 
     def __init__(
-        self, dims: Dims, encoding: Encoding = HeatKernel(), width: int | None = None, layers: int = 0
+        self,
+        dims: Dims,
+        encoding: Encoding = HeatKernel(),
+        width: int | None = None,
+        layers: int = 0,
+        norm: Norm = "batch",
     ) -> None:
-        super().__init__(dims, encoding, width, layers)
+        super().__init__(dims, encoding, width, layers, norm)
 
 
 class ElectrostaticSE(StructuralEncoding, name="electrostatic"):
@@ -124,9 +156,14 @@ class ElectrostaticSE(StructuralEncoding, name="electrostatic"):
     spec = Spec("rampasek2022", "graph", StructuralEncoding.cells)
 
     def __init__(
-        self, dims: Dims, encoding: Encoding = Electrostatic(), width: int | None = None, layers: int = 0
+        self,
+        dims: Dims,
+        encoding: Encoding = Electrostatic(),
+        width: int | None = None,
+        layers: int = 0,
+        norm: Norm = "batch",
     ) -> None:
-        super().__init__(dims, encoding, width, layers)
+        super().__init__(dims, encoding, width, layers, norm)
 
 
 class MoSE(StructuralEncoding, name="mose"):
@@ -135,7 +172,8 @@ class MoSE(StructuralEncoding, name="mose"):
     cat[x_u, f(norm([Hom_u(F) for each motif F]))]: motif structural encoding. All else is as in ``rwse``.
 
     Hom_u(F) counts the homomorphisms of a small graph F that map its root to u, see :class:`Motifs`. (Bao et al.
-    2025, section 3; the authors' code, whose configurations have an MLP of two layers and no norm.) The authors
+    2025, section 3; the authors' code, whose configurations have an MLP of two layers and no norm: ``layers`` 2 and
+    ``norm`` "none", since counts grow fast and all large ones are 5 after the norm of an untrained model.) The authors
     choose the motifs for each data set: for ZINC all images of cycles of seven and eight vertices, for others all
     graphs of up to five vertices and a cycle of six. Here they are cycles of three to eight, and two triangles with an
     edge in common.
@@ -143,8 +181,75 @@ class MoSE(StructuralEncoding, name="mose"):
 
     spec = Spec("bao2025", "graph", StructuralEncoding.cells)
 
-    def __init__(self, dims: Dims, encoding: Encoding = Motifs(), width: int | None = None, layers: int = 0) -> None:
-        super().__init__(dims, encoding, width, layers)
+    def __init__(
+        self,
+        dims: Dims,
+        encoding: Encoding = Motifs(),
+        width: int | None = None,
+        layers: int = 0,
+        norm: Norm = "batch",
+    ) -> None:
+        super().__init__(dims, encoding, width, layers, norm)
+
+
+class LocalCurvatureProfile(StructuralEncoding, name="curvature-profile"):
+    """Statistics of the curvature of a node's edges, concatenated with the content (Fesser & Weber 2024, LCP).
+
+    cat[x_u, f(norm([min, max, mean, std, median of k_uw over the neighbours w of u]))]. All else is as in ``rwse``.
+
+    k_uw is Ollivier's curvature: low for an edge between two communities or in a tree, high inside a clique. The
+    authors concatenate the five numbers to the features of nodes, without norm or f.
+    """
+
+    spec = Spec(
+        "fesser2024",
+        "graph",
+        replace(StructuralEncoding.cells, reference="R", unbound=False),
+        note="no edge of a sequence is curved, so that it says nothing of one",
+    )
+
+    def __init__(
+        self,
+        dims: Dims,
+        encoding: Encoding = CurvatureProfile(),
+        width: int | None = None,
+        layers: int = 0,
+        norm: Norm = "batch",
+    ) -> None:
+        super().__init__(dims, encoding, width, layers, norm)
+
+
+class DirectedWalksSE(PositionModel, name="directed-walks"):
+    """Random walks from all nodes to a node, along edges and against them, added to it (Geisler et al. 2023).
+
+    x_u + relu(W sum_w relu(V p_wu + a) + b),  p_wu the probabilities to come from w to u, w running over the nodes.
+
+    p_wu (K) has those of 1, 2, 3 steps along edges, those of a walk that begins anew now and then, and the same of
+    walks against edges; V (K, K), W (d, K). (Directional random walks; Geisler et al. 2023, their code with its
+    settings; compared with its formulas.) Without directions, both halves are the same. Their other form, in which p_wu
+    enters attention, is not included; ``mlp-bias`` reads this encoding, too.
+
+    Args:
+        encoding: a vector per pair.
+    """
+
+    spec = Spec("geisler2023", "graph", learned_cells("(K + 1)*K + (K + 1)*d"))
+
+    def __init__(self, dims: Dims, encoding: Encoding = DirectedWalks()) -> None:
+        width = pair_vector_width(self.name, encoding)
+        super().__init__(dims, [of_all_pairs(self.name, encoding), UNIT_COUNT], K=width)
+        self.of_pairs, self.of_sums = nn.Linear(width, width), nn.Linear(width, dims.width)
+
+    def prepare(self, positions: Positions) -> Tensor:
+        """(b, n, d) what is added."""
+        dtype = self.of_sums.weight.dtype
+        walks: Lookup = positions[self.encodings[0]]
+        seen = walks.map(lambda p: torch.relu(self.of_pairs(p.to(dtype)))).dense()
+        summed = (Nodes.of(positions, dtype).shares[:, None] @ seen.flatten(2)).view(len(seen), *seen.shape[2:])
+        return torch.relu(self.of_sums(summed))
+
+    def inputs(self, x: Tensor, prepared: Tensor) -> Tensor:
+        return x + prepared.to(x.dtype)
 
 
 def _network_cells(params: str, unbound: bool) -> Cells:

@@ -20,6 +20,7 @@ from structpe.positions.batch import encode
 from structpe.structure import path
 from structpe.terms import Terms
 from tests.positions.cases import TREES, made
+from tests.together import together
 
 DIMS = Dims(8, 2, 3)
 BIASES = ("t5", "alibi", "graphormer", "rel-scalar", "diet-abs", "glm-local", "swin-windows", "graformer")
@@ -205,7 +206,7 @@ def test_numbers_are_part_of_the_module() -> None:
 @pytest.mark.parametrize(
     ("module", "name", "dims", "message"),
     [
-        (nn.Linear(2, 2), "t5", DIMS, "Linear is not known; known are models of Hugging Face, nn.TransformerEncoder"),
+        (nn.Linear(2, 2), "t5", DIMS, "Linear is not known; known are models of Hugging Face, nn.Transformer, "),
         (encoder(), "t5", Dims(8, 2, 2), r"the encoder needs Dims\(width=8, heads=2, layers=3\)"),
         (encoder(), "cope", DIMS, "would not be used; say so with instead=True"),
         (
@@ -257,3 +258,64 @@ def test_flex_attention_reads_the_terms(name: str, monkeypatch: pytest.MonkeyPat
         found = of_torch.flex_attention(q, k, v, **given)
         expected = attend(q, k, v, terms, "dense")
     assert torch.allclose(found.movedim(1, 2)[present], expected.movedim(1, 2)[present], atol=1e-9)
+
+
+def transformer(batch_first: bool) -> Any:
+    """A small ``nn.Transformer`` in evaluation, whose weights attend unevenly."""
+    torch.manual_seed(0)
+    model = nn.Transformer(16, 2, 2, 2, 16, batch_first=batch_first).eval().double()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(2 if parameter.ndim > 1 else 1)
+    return model
+
+
+def written(model: Any, source: torch.Tensor, target: torch.Tensor, sizes: tuple[int, ...], **given: Any) -> Any:
+    """The output (b, m, d), of rows with as many tokens at both ends; others are padding."""
+    n, m = source.shape[1], target.shape[1]
+    sources, targets = (torch.arange(k)[None] >= torch.tensor(sizes)[:, None] for k in (n, m))
+    masks = {"src_key_padding_mask": sources, "memory_key_padding_mask": sources, "tgt_key_padding_mask": targets}
+    causal = torch.ones(m, m, dtype=torch.bool).triu(1)
+    first = model.batch_first
+    source, target = (x if first else x.transpose(0, 1) for x in (source, target))
+    found = model(source, target, tgt_mask=causal, **masks, **given)
+    return found if first else found.transpose(0, 1)
+
+
+@pytest.mark.filterwarnings("ignore:enable_nested_tensor is True")
+@together(("where", "batch_first"), [("encoder", False), ("decoder", True), ("decoder", False), ("cross", True)])
+def test_a_transformer_with_a_decoder_starts_at_zero_and_a_batch_is_each_row_alone(
+    where: Any, batch_first: bool
+) -> None:
+    model, source, target = transformer(batch_first), drawn(2, 4, 16), drawn(2, 4, 16, seed=1)
+    structures = [path(["a"] * 4), path(["a"] * 2)]
+    before = written(model, source, target, (4, 2))
+    handle = inject(model, ["t5", "shaw"], where=where)
+    assert torch.allclose(written(model, source, target, (4, 2), structpe=structures), before, atol=1e-12)
+    with torch.no_grad():
+        for parameter in handle.position.parameters():
+            parameter.normal_()
+    after = written(model, source, target, (4, 2), structpe=structures)
+    alone = written(model, source[1:, :2], target[1:, :2], (2,), structpe=structures[1:])
+    assert not torch.allclose(after[1, :2], before[1, :2], atol=1e-2)
+    assert torch.allclose(after[1, :2], alone[0], atol=1e-12)
+    with handle.reading({where: structures} if where == "cross" else structures):
+        assert torch.equal(written(model, source, target, (4, 2)), after)
+    assert torch.equal(written(model, source, target, (4, 2), structpe=None), before)
+    eject(model)
+    assert torch.equal(written(model, source, target, (4, 2)), before)
+
+
+def test_a_decoder_alone_takes_positions_at_both_of_its_attentions() -> None:
+    model, source, target = transformer(True).decoder, drawn(1, 4, 16), drawn(1, 3, 16, seed=1)
+    before = model(target, source)
+    own, crossing = (inject(model, "shaw", where=where) for where in ("decoder", "cross"))
+    assert own.injected.layers == crossing.injected.layers == (0, 1)
+    structpe = {"decoder": encode([path(["a"] * 3)], own.encodings), "cross": [path(["a"] * 4)]}
+    assert torch.allclose(model(target, source, structpe=structpe), before, atol=1e-12)
+    for handle in (own, crossing):
+        now = model(target, source, structpe=structpe)
+        with torch.no_grad():
+            for parameter in handle.position.parameters():
+                parameter.normal_()
+        assert not torch.allclose(model(target, source, structpe=structpe), now, atol=1e-2)

@@ -193,6 +193,21 @@ def test_code_that_fails_when_it_is_imported_names_its_line(folder: Path) -> Non
     )
 
 
+def test_code_that_is_not_python_is_quoted(folder: Path) -> None:
+    told = refused("unfinished", "import structpe\n\nx = (3\n", "--encoding", "order", status=2)
+    assert told.endswith("(SyntaxError: '(' was never closed (unfinished.py, line 3): x = (3); correct it")
+
+
+def test_a_class_without_a_name_is_told_where_its_name_is_not_known(folder: Path) -> None:
+    without = OWN.replace(', name="own-parity"', "").replace(', name="own-slope"', "")
+    told = refused("nameless", without, "--encoding", "parity", status=2)
+    file = folder / "nameless.py"
+    assert told.endswith(
+        f'; {file} defines Parity(Encoding) without a name: write class Parity(Encoding, name="parity")'
+    )
+    assert told.count(" defines ") == 1, "the position model is of another registry"
+
+
 @pytest.mark.parametrize(
     ("words", "code"),
     [

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+from itertools import combinations, pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from structpe.attention import Layout
 from structpe.data.batch import cut, padded
 
 SIZES = st.lists(st.integers(1, 12), min_size=1, max_size=9).map(sorted)
@@ -42,3 +43,25 @@ def test_without_cost_each_size_has_its_bucket_and_at_a_high_cost_there_is_one()
     assert cut(sizes, 10**6) == [4]
     assert padded(sizes, [4]) == 100
     assert cut([3]) == [1]
+
+
+@given(sizes=st.lists(st.integers(1, 5), min_size=1, max_size=9), masked=st.booleans(), data=st.data())
+def test_a_layout_has_the_places_of_a_loop(sizes: list[int], masked: bool, data: st.DataObject) -> None:
+    inner = data.draw(st.sets(st.integers(1, len(sizes))))
+    ends = sorted(inner | {len(sizes)})
+    layout, places, unit = Layout.of(sizes, ends, masked), [], 0
+    for (first, end), shape, present in zip(pairwise([0, *ends]), layout.shapes, layout.present, strict=True):
+        bucket = sizes[first:end]
+        assert shape == (len(bucket), max(bucket))
+        assert (present is None) == (not masked and min(bucket) == max(bucket))
+        for row, size in enumerate(bucket):
+            there = [column < size for column in range(max(bucket))]
+            assert present is None or present[row].tolist() == there
+            places += [unit + column if is_there else -1 for column, is_there in enumerate(there)]
+            unit += size
+    if layout.places is None or layout.where is None:
+        assert not masked
+        assert -1 not in places
+        return
+    assert layout.places.tolist() == [max(place, 0) for place in places]
+    assert layout.where.tolist() == [places.index(number) for number in range(unit)]

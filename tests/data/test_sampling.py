@@ -118,13 +118,13 @@ def test_drawn_messages_stand_for_those_that_were_not() -> None:
     structure = graph(30, 200, directed=False)
     whole = sampler(structure)
     values = torch.from_numpy(np.random.default_rng(1).standard_normal((30, 1)))
-    near = CSRAdjacency.join([whole.directions], [30])
+    near = CSRAdjacency.join([whole.directions], [30])[0]
     convolution = GCN(1).double().requires_grad_(False)
     expected, _ = convolution(values, None, near)
     generator, total = np.random.default_rng(2), 0.0
     for _ in range(800):
         sample = whole.neighbourhood(np.array([7]), [4], generator)
-        part = CSRAdjacency.join([whole.cut_out(sample, drawn=True)[0]], [len(sample.nodes)])
+        part = CSRAdjacency.join([whole.cut_out(sample, drawn=True)[0]], [len(sample.nodes)])[0]
         of_part, _ = convolution(values[sample.nodes], None, part)
         total += of_part[np.flatnonzero(sample.nodes == 7)[0]].item() / 800
     assert total == pytest.approx(expected[7].item(), abs=0.05)

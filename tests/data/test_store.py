@@ -606,6 +606,9 @@ def test_one_encoding_is_a_sequence_that_is_read_on_demand(written: Path, monkey
     monkeypatch.setattr(store_module, "Shard", Told)
     assert (len(values), opened) == (5, [])
     assert_same(values[-1], Order().one(SENTENCES[-1]))
+    assert_same(store.of("order")[-1], values[-1])
+    with pytest.raises(StoreError, match=r"the store has no encoding 'depth'. It has \[Offset"):
+        store.of("depth")
     assert [file.name for file in opened] == ["00002.safetensors"]
     for mine, sentence in zip(values[1:4], SENTENCES[1:4], strict=True):
         assert_same(mine, Order().one(sentence))

@@ -45,7 +45,7 @@ ONE, EMPTY, RING = graph(1, []), graph(3, []), graph(3, [[0, 1], [1, 2], [2, 0]]
 LOOPS, PARALLEL = [*TREE, [1, 1], [0, 0]], [*TREE, [0, 1]]
 
 OF_TREES = {"ancestor-distance", "branch-path", "child-path", "lowest-common-ancestor", "parent-child",
-            "sibling-distance", "spr-relative"}  # fmt: skip
+            "sibling-distance", "sibling-index", "spr-relative"}  # fmt: skip
 REFUSED: dict[str, tuple[Structure, set[str]]] = {  # and which encodings refuse them; all others do not
     "one node": (ONE, set()),
     "no edges": (EMPTY, {*OF_TREES, "depth"}),
@@ -54,9 +54,9 @@ REFUSED: dict[str, tuple[Structure, set[str]]] = {  # and which encodings refuse
     "parallel edges": (graph(4, PARALLEL), OF_TREES),
     "a directed cycle": (RING, OF_TREES),
 }
-COUNT_LOOPS = {"degree", "eigenpairs", "eigenvalues", "expander", "intimacy", "laplacian", "magnetic-laplacian",
-               "motifs", "neighbours", "personalized-pagerank", "random-walk", "rrwp", "tabular", "token-laplacian",
-               "walk-kernel", "weisfeiler-lehman"}  # fmt: skip
+COUNT_LOOPS = {"degree", "directed-walks", "eigenpairs", "eigenvalues", "expander", "intimacy", "laplacian",
+               "magnetic-laplacian", "motifs", "neighbours", "personalized-pagerank", "random-walk", "rrwp",
+               "tabular", "token-laplacian", "walk-kernel", "weisfeiler-lehman"}  # fmt: skip
 COUNT_PARALLEL = {"random-walk", "rrwp"}
 # The value of a pair in two parts, if every part is as it is alone.
 BETWEEN = {"adjacency": 0, "binned": UNREACHABLE, "distance": UNREACHABLE, "expander": 0, "label-path": 2,
@@ -182,7 +182,10 @@ LARGE = {
 ALL_PAIRS = {name for name in NAMES if ENCODINGS[name].arity == 2 and not ENCODINGS[name].sparse} - {"offset"}
 LONG = ("random-walk", "eigenpairs", "expander", "laplacian", "eigenvalues")
 """They take the longest; eigenvectors and eigenvalues of so many nodes are found below."""
-MATRICES = {"electrostatic", "heat-kernel", "intimacy", "magnetic-laplacian", "tabular", "token-laplacian", "motifs"}
+MATRICES = {
+    *("electrostatic", "heat-kernel", "intimacy", "magnetic-laplacian", "motifs", "multi-q-magnetic"),
+    *("tabular", "token-laplacian"),
+}
 
 
 @pytest.fixture(scope="module")

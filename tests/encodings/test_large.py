@@ -28,7 +28,15 @@ from structpe.structure import Structure, path
 from structpe.terms import Toeplitz
 from tests.together import together
 
-CUBIC = ("electrostatic", "heat-kernel", "intimacy", "magnetic-laplacian", "tabular", "token-laplacian")
+CUBIC = (
+    "electrostatic",
+    "heat-kernel",
+    "intimacy",
+    "magnetic-laplacian",
+    "multi-q-magnetic",
+    "tabular",
+    "token-laplacian",
+)
 N = MOST_NODES + 1
 RING = Structure(("",) * N, np.column_stack([np.arange(N), (np.arange(N) + 1) % N]), root=0)
 

@@ -47,7 +47,7 @@ from tests.together import together
 
 NAMES = list(ENCODINGS)
 # Eigenvectors of a repeated eigenvalue, which trees often have, are the solver's choice.
-OF_SOME_BASIS = {"eigenpairs", "laplacian", "magnetic-laplacian", "tabular"}
+OF_SOME_BASIS = {"eigenpairs", "laplacian", "magnetic-laplacian", "multi-q-magnetic", "tabular"}
 OF_ANY_GRAPH = [Adjacency(), Depth(), Distance(), Eigenvalues(), Electrostatic(), HeatKernel(), Neighbours(), Offset(),
                 Order(), RandomWalk(), UnitCount(), SPRRelative(), UndirectedDistance(), Window(2)]  # fmt: skip
 

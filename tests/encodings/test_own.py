@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,7 @@ import structpe
 from structpe.encodings import ENCODINGS, Column, Encoded, Encoding
 from structpe.errors import EncodingError, PositionError
 from structpe.positions import Dims, build
+from structpe.positions.batch import fitting
 from structpe.structure import Structure
 from tests.datasets import SAMPLES
 from tests.together import together
@@ -96,6 +98,8 @@ SLIPS: dict[str, tuple[Any, Callable[[int], Any], str]] = {
     "flat pairs": (2, lambda u: Encoded.of_pairs(np.arange(u)), r"and was given shape \(3,\) of int64"),
     "listed pairs": (2, lambda u: Encoded.of_pairs([[1]]), "and was given list"),  # type: ignore[arg-type]
     "listed": (2, lambda u: Encoded.of_list(np.array([[0, 1]]), np.array([3]), u), "it lists pairs; set sparse = True"),
+    "nan": (1, lambda u: Encoded(np.full(u, np.nan)), "its values have NaN or infinity, .*; give a finite number"),
+    "infinite pairs": (2, lambda u: Encoded(np.array([0, -np.inf]), square(u)), "its values have NaN or infinity"),
     "no arity": (
         None,
         lambda u: Encoded(np.arange(u)),
@@ -178,6 +182,55 @@ def test_many_alone_suffices_and_is_checked() -> None:
 
     with pytest.raises(EncodingError, match=r"'Neither' defines neither one nor many; define one\(self, structure\)"):
         structpe.encode([GRAPH], [Neither()])
+
+
+def test_what_many_gives_is_finite() -> None:
+    class Shares(Encoding):
+        arity = 1
+
+        def many(self, structures: Any) -> Any:
+            values = [np.full(each.unit_count, np.inf if each.name == "bad" else 1.0) for each in structures]
+            return Column.of_units(np.array([len(each) for each in values]), np.concatenate(values))
+
+    with pytest.raises(EncodingError, match=r"^bad: encoding 'Shares': its values have NaN or infinity"):
+        structpe.encode([GRAPH, structpe.path(["a"], name="bad")], [Shares()])
+
+
+def test_a_matrix_of_pairs_is_not_a_vector_of_each_unit() -> None:
+    """With one size of all structures it could be; a model that reads numbers, or another size, tells."""
+    pairs = own(1, lambda u: Encoded(square(u)))
+    with pytest.raises(EncodingError, match="as pairs have: set arity = 2 and return Encoded"):
+        structpe.encode([GRAPH, structpe.path(["a"])], [pairs])
+    model = build({"name": "rotary", "encoding": pairs}, Dims(8, 2, 1))
+    with pytest.raises(PositionError, match=r"gives \(3,\) numbers; 'dwivedi', .*; numbers of pairs need arity = 2"):
+        model.prepare(structpe.encode([GRAPH], [pairs]))
+
+
+def test_code_that_reads_units_that_are_none_is_told_of_unit_texts() -> None:
+    class Letters(Encoding):
+        arity = 1
+
+        def one(self, structure: Structure) -> Encoded:
+            return Encoded(np.array([len(unit) for unit in structure.units]))  # type: ignore[union-attr]
+
+    with pytest.raises(TypeError, match="NoneType") as error:
+        structpe.encode([GRAPH], [Letters()])
+    assert error.value.__notes__ == ["of this structure, units is None, use unit_texts; owner is None, use unit_owner"]
+
+
+VECTORS = own(1, lambda u: Encoded(np.ones((u, 4))))
+LISTED = own(2, lambda u: Encoded.of_list(np.array([[0, 0]]), np.array([1]), u), sparse=True)
+
+
+@together("encoding", [own(1, lambda u: Encoded(np.arange(u))), own(2, lambda u: Encoded.of_pairs(square(u))), LISTED])
+def test_the_models_that_an_error_names_fit(encoding: Encoding) -> None:
+    told = fitting(encoding)
+    for name in re.findall("'([a-z0-9-]+)'", told.partition("; 'dwivedi'")[0]):
+        model = build({"name": name, "encoding": encoding}, Dims(8, 2, 1))
+        model.prepare(structpe.encode([GRAPH], model.encodings))
+    for name in [*re.findall("'([a-z0-9-]+)'", told.partition("; 'dwivedi'")[2]), "dwivedi"]:
+        model = build({"name": name, "encoding": VECTORS}, Dims(8, 2, 1))
+        model.prepare(structpe.encode([GRAPH], model.encodings))
 
 
 def test_options_must_be_keys() -> None:

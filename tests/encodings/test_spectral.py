@@ -19,6 +19,7 @@ from structpe.encodings import (
     HeatKernel,
     Laplacian,
     MagneticLaplacian,
+    MultiQMagnetic,
     Resistance,
     Tabular,
     UnitCount,
@@ -240,6 +241,28 @@ def test_magnetic_eigenpairs_are_those_of_the_hermitian_matrix(structure: Struct
     assert (encoded[:, m:] == [0, 0, -1]).all()
 
 
+@examples(30)
+@given(structure=structures(units=False), q=st.sampled_from([0.0, 0.1, 0.25, 0.5]), relative=st.booleans())
+def test_eigenpairs_of_several_charges_are_those_of_each_matrix(structure: Structure, q: float, relative: bool) -> None:
+    n, charges, k = structure.size, 3, 4
+    leads = (structure.adjacency() > 0) & ~np.eye(n, dtype=bool)
+    single = sum(leads[i, j] != leads[j, i] for i in range(n) for j in range(i))
+    encoded = MultiQMagnetic(k, q, charges, relative).one(structure).values.astype(np.float64)
+    for c in range(charges):
+        matrix, turn = np.zeros((n, n), dtype=complex), (c + 1) * q / (max(min(single, n), 1) if relative else 1)
+        degree = [max(leads[i].sum() + leads[:, i].sum(), 1) for i in range(n)]
+        for i in range(n):
+            for j in range(n):
+                met = leads[i, j] * np.exp(2j * np.pi * turn) + leads[j, i] * np.exp(-2j * np.pi * turn)
+                matrix[i, j] = (i == j) - met / np.sqrt(degree[i] * degree[j])
+        m = min(k, n)
+        vectors, values = (encoded[:, c, :m, 0] + 1j * encoded[:, c, :m, 1]), encoded[0, c, :m, 2]
+        np.testing.assert_allclose(values, np.linalg.eigvalsh(matrix)[:m], atol=1e-5)
+        np.testing.assert_allclose(matrix @ vectors, vectors * values, atol=1e-5)
+        np.testing.assert_allclose(vectors.conj().T @ vectors, np.eye(m), atol=1e-6)
+        assert (encoded[:, c, m:] == [0, 0, -1]).all()
+
+
 def test_on_a_path_the_phase_falls_from_its_beginning() -> None:
     encoded = MagneticLaplacian(1, q=0.25).one(path("abcdef")).values[:, 0].astype(np.float64)
     phases = np.angle(encoded[:, 0] + 1j * encoded[:, 1])
@@ -288,6 +311,7 @@ OF_SIMPLE = [
     HeatKernel(),
     Electrostatic(),
     *(MagneticLaplacian(k, q, whole) for k in (1, 4) for q in (0.0, 0.25) for whole in (True, False)),
+    MultiQMagnetic(1, q=0.15, charges=2),
 ]
 
 

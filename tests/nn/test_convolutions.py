@@ -21,7 +21,7 @@ NAMES = sorted(CONVOLUTIONS)
 
 
 def adjacency(structure: Structure = GRAPH) -> CSRAdjacency:
-    return CSRAdjacency.join([EdgeIndex.of(structure)], [structure.size])
+    return CSRAdjacency.join([EdgeIndex.of(structure)], [structure.size])[0]
 
 
 def made(name: str) -> Convolution:
@@ -107,7 +107,7 @@ def test_a_degree_may_be_larger_than_half_precision_can_say() -> None:
     star = EdgeIndex.of(Structure(("",) * (count + 1), [[i, count] for i in range(count)], directed=False))
     convolution = GCN(1).half().requires_grad_(False)
     convolution.linear.weight.fill_(1)
-    out, _ = convolution(torch.full((count + 1, 1), 0.01).half(), None, CSRAdjacency.join([star], [count + 1]))
+    out, _ = convolution(torch.full((count + 1, 1), 0.01).half(), None, CSRAdjacency.join([star], [count + 1])[0])
     assert out[-1].item() == pytest.approx(0.01 * (70_000 / (2 * 70_001) ** 0.5 + 1 / 70_001), rel=0.01)
 
 

@@ -29,7 +29,7 @@ LOOPS = Structure(("",) * 4, [[0, 0], [0, 1], [1, 0], [2, 0], [2, 0]])
 
 
 def adjacency(*each: Structure) -> CSRAdjacency:
-    return CSRAdjacency.join([EdgeIndex.of(s) for s in each], [s.size for s in each])
+    return CSRAdjacency.join([EdgeIndex.of(s) for s in each], [s.size for s in each])[0]
 
 
 def walked(*each: Structure) -> list[tuple[int, int]]:

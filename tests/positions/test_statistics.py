@@ -36,14 +36,20 @@ def of_units(model: PositionModel, structure: Structure) -> Tensor:
 # --- statistics ---
 
 
-@pytest.mark.parametrize("layers", [0, 1, 3])
-@pytest.mark.parametrize("name", ["rwse", "heat-kernel", "electrostatic"])
-def test_statistics_are_normalised_and_embedded(name: str, layers: int) -> None:
-    model, x = made(name, layers=layers), noise(3, 10, 8)
+@pytest.mark.parametrize(
+    ("name", "layers", "norm"),
+    [
+        *((name, layers, "batch") for name in ("rwse", "heat-kernel", "electrostatic") for layers in (0, 1, 3)),
+        ("curvature-profile", 0, "none"),
+        ("mose", 2, "none"),
+    ],
+)
+def test_statistics_are_normalised_and_embedded(name: str, layers: int, norm: str) -> None:
+    model, x = made(name, layers=layers, norm=norm), noise(3, 10, 8)
     changed = model.inputs(x, model.prepare(encoded(model, TREES)))
     for row, structure in enumerate(TREES):
         for unit, values in enumerate(of_units(model, structure)):
-            normed = values * SMALL * model.norm.weight + model.norm.bias
+            normed = values if norm == "none" else values * SMALL * model.norm.weight + model.norm.bias
             if layers:
                 for step in model.embed:
                     normed = torch.relu(linear(step[0], normed))
@@ -232,3 +238,18 @@ def test_other_numbers_of_eigenvectors(name: str) -> None:
     model = made(name, encoding=Eigenpairs(3))
     assert model.claimed_params() == sum(p.numel() for p in model.parameters())
     assert model.inputs(noise(3, 10, 8), model.prepare(encoded(model, TREES))).isfinite().all()
+
+
+# --- directed walks ---
+
+
+def test_directed_walks_are_summed_over_the_nodes_they_come_from() -> None:
+    """Once for each node, however many units it has."""
+    model, x = made("directed-walks"), noise(3, 10, 8)
+    said = model.inputs(x, model.prepare(encoded(model, TREES))) - x
+    for i, each in enumerate(TREES):
+        walks, owner = torch.from_numpy(model.encodings[0].one(each).pairs()), each.unit_owner.tolist()
+        first = [owner.index(node) for node in range(each.size)]
+        for u in range(each.unit_count):
+            total = sum(torch.relu(linear(model.of_pairs, walks[w, u])) for w in first)
+            torch.testing.assert_close(said[i, u], torch.relu(linear(model.of_sums, total)), rtol=0, atol=1e-10)

@@ -33,7 +33,9 @@ from structpe.positions.trees import CodeTransformer, LowestCommonAncestorTables
 from structpe.structure import Structure, path
 from structpe.terms import Terms
 from tests.examples import examples
+from tests.golden import golden
 from tests.positions.cases import made, noise
+from tests.positions.waves import wave
 from tests.strategies import trees
 
 # r(a(c, d(g, h), e), b)
@@ -216,3 +218,32 @@ def test_invalid_steps_are_refused() -> None:
         LowestCommonAncestorTables(Dims(8, 2, 1), max_distance=0)
     with pytest.raises(PositionError, match="needs two numbers per pair, steps up and down; 'offset' gives others"):
         terms_of(LowestCommonAncestorTables(Dims(8, 2, 1), Offset()), TREE)
+
+
+# --- AST-Trans ---
+
+
+def test_ast_trans_is_its_authors_code() -> None:
+    """Their tables have a row for r = 0, which is zero, and one in front of all, which is not used."""
+    model = made("ast-trans", Dims(12, 3, 1), max_distance=2, ancestor_heads=2)
+    with torch.no_grad():
+        for which, shift in enumerate((1.5, 0.5, 2.5)):  # of keys, queries and values
+            for relation in range(2):
+                theirs = wave(6, 4, shift=shift + 5 * relation)
+                model.tables[which, relation] = theirs[[1, 2, 4, 5]]
+        q, k, v = (wave(1, 3, 8, 4, shift=shift) for shift in (0.0, 1.0, 2.0))
+        out = attend(q, k, v, terms_of(model, TREE), "dense")
+    torch.testing.assert_close(out, golden("ast_trans")["out.attention"], rtol=0, atol=1e-13)
+
+
+def test_ast_trans_treats_the_units_of_a_node_as_one() -> None:
+    split = TREE.with_units(list("raaccdghebb"), [0, 1, 1, 2, 2, 3, 4, 5, 6, 7, 7])
+    model = made("ast-trans", Dims(8, 2, 1))
+    terms = terms_of(model, split)
+    for lookup in (*terms.bias, *terms.key, *terms.value):
+        pairs = lookup.dense()[0]
+        assert torch.equal(pairs[1], pairs[2])
+        assert torch.equal(pairs[:, 1], pairs[:, 2])
+        assert not pairs[1, 2].any()
+    with pytest.raises(PositionError, match="has 2 heads, and 3 are to attend to ancestors; give 0 to 2"):
+        made("ast-trans", Dims(8, 2, 1), ancestor_heads=3)
