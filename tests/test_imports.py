@@ -31,7 +31,8 @@ BELOW: dict[str, set[str]] = {
     "parsing": {"data"},
     "tasks": {"adapters", "nn", "datasets", "parsing"},
     "pictures": {"tasks"},
-    "cli": {"tasks", "pictures"},
+    "serve": {"tasks"},
+    "cli": {"tasks", "pictures", "serve"},
 }
 # The core; whatever else is imported inside a function, by whoever cannot do without it.
 FOREIGN = {"torch", "numpy", "scipy", "threadpoolctl", "jaxtyping", "msgspec", "safetensors"}
@@ -41,6 +42,7 @@ FOREIGN_IN = {
     "structpe.attention._triton_kernels": {"triton"},  # itself imported inside a function
     "structpe.tasks.training": {"lightning"},
     "structpe.pictures.app": {"jinja2", "starlette"},
+    "structpe.serve.web": {"fastapi", "starlette"},
     "structpe.parsing.component": {"spacy"},
 }
 # Folders in which one file is one member of a registry, and the files and folders there that are for all of them.

@@ -46,7 +46,7 @@ PARTS = {
     "errors": "Errors: each says what was given, what is needed, and what to do.",
 }
 """The parts of the library in the order in which the API names them; the first is the package itself."""
-INNER = {"cli", "code", "computed", "faces", "plain", "precision", "registry", "spec", "dropout", "system"}
+INNER = {"cli", "code", "computed", "faces", "plain", "precision", "registry", "spec", "dropout", "system", "serve"}
 """Parts that have no page: users do not call them."""
 MADE = {"api", "auto_gallery", "catalogue"}
 BESIDE = {

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-import socket
 import webbrowser
 from argparse import ArgumentParser, Namespace
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 from structpe.cli._inputs import add_reading, check_file, parse_options
+from structpe.cli._listening import HERE, address_of, listening
 from structpe.cli.base import Command, UsageError, path_of
-from structpe.errors import StructPEError, needing
+from structpe.errors import needing
 
 if TYPE_CHECKING:
     import uvicorn
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from structpe.pictures.scene import Choices
 
 __all__ = ["AppCommand", "configured", "first_view"]
-
-HERE = "127.0.0.1"
 
 
 class AppCommand(Command, name="app"):
@@ -59,13 +57,12 @@ class AppCommand(Command, name="app"):
         for package in ("starlette", "uvicorn", "jinja2"):
             with needing(package, "app"):
                 import_module(package)
-        with _listening(given.host, given.port or 0) as listening:
-            host = f"[{given.host}]" if ":" in given.host else given.host
-            address = f"http://{host}:{listening.getsockname()[1]}/" + (f"?{start.query}" if given.file else "")
+        with listening(given.host, given.port or 0) as listens:
+            address = address_of(given.host, listens) + (f"?{start.query}" if given.file else "")
             print(f"The app is at {address}\nCtrl-C ends it.", flush=True)
             if not given.no_browser:
                 webbrowser.open(address)  # the socket listens already, so the browser waits for the first answer
-            import_module("uvicorn").Server(configured(start, given.host)).run(sockets=[listening])
+            import_module("uvicorn").Server(configured(start, given.host)).run(sockets=[listens])
 
 
 def first_view(given: Namespace) -> Choices:
@@ -93,18 +90,6 @@ def first_view(given: Namespace) -> Choices:
     options = json.dumps(parse_options(given.options)) if given.options else ""
     read = {"reader": given.reader or "", "options": options, "on_error": given.on_error or ""}
     return Choices(form=FROM_FILE, file=str(given.file), **read)
-
-
-def _listening(host: str, port: int) -> socket.socket:
-    """A socket that listens.
-
-    Raises:
-        StructPEError: the port is taken, or the address is not of this machine.
-    """
-    try:
-        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
-    except OSError as error:
-        raise StructPEError(f"{host}:{port} cannot be used: {error.strerror}; give another --port or --host") from None
 
 
 def configured(start: Choices, host: str) -> uvicorn.Config:

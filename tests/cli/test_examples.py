@@ -121,7 +121,7 @@ def _needed(name: str, world: Path, request: pytest.FixtureRequest) -> None:
     """Make what the examples of a command need of the others, once."""
     if name == "evaluate" and not (world / "parser").exists():
         shutil.copytree(request.getfixturevalue("parser"), world / "parser")
-    if name in ("evaluate", "predict") and not (world / "runs" / "solubility").exists():
+    if name in ("evaluate", "predict", "serve") and not (world / "runs" / "solubility").exists():
         table = world / "table"
         table.mkdir()
         rows = "".join(f"{'C' * n}O,{n}.0\n" for n in range(1, 21))
@@ -130,7 +130,9 @@ def _needed(name: str, world: Path, request: pytest.FixtureRequest) -> None:
         plain = {"data": {"name": "smiles", "folder": "table", "options": options}, "position": "rwse", "model": MODEL}
         trained = {"training": {**TRAINING, "steps": 4}, "out": "runs/solubility"}
         run_of(make(PredictionConfig, plain | trained)).train()
-    if name in ("app", "evaluate", "generate", "show") and not (world / "runs" / "kg").exists():
+    if name == "serve":
+        (world / "token.txt").write_text("0123456789abcdef", encoding="utf-8")
+    if name in ("app", "evaluate", "generate", "serve", "show") and not (world / "runs" / "kg").exists():
         for of in ("kg", "amr"):
             run_of(load_config(f"examples/{of}.yaml")).train()
 
@@ -160,7 +162,7 @@ def quick(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr("structpe.tasks.demo.written", lambda steps, out: ([], 0))
 
 
-LONGER = ("app", "evaluate", "explain", "figure", "parse", "predict", "show")
+LONGER = ("app", "evaluate", "explain", "figure", "parse", "predict", "serve", "show")
 """Those for which something is trained or drawn; the tests of these commands do so too."""
 
 

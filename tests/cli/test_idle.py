@@ -27,6 +27,7 @@ ACTS: dict[str, str] = {
     "--no-learnable --recurring --no-recurring --unbound --no-unbound --decodes --no-decodes",
     "predict": "--reader --option --on-error --device --out",
     "samples": "",
+    "serve": "--port --host --token-file --parser --device --body --items --nodes --queue --seconds --batch --wait",
     "show": "--encoding --position --checkpoint --out --index --reader --option --on-error --quantity",
     "study": "--only --table --compare",
     "train": "--fresh --reader --option --on-error",
