@@ -381,7 +381,10 @@ def _array(key: str, value: Any) -> Any:
 
 def _size(given: Mapping[str, Any]) -> int:
     if (said := given.get("num_nodes")) is not None:
-        return int(np.asarray(said).reshape(-1)[0])
+        count = np.asarray(said).reshape(-1)
+        if count.dtype.kind not in "iu" or len(count) != 1 or count[0] < 0:
+            raise ConversionError(f"num_nodes is {repr(said)[:80]}; give a whole number, 0 or more")
+        return int(count[0])
     for key in ("x", "labels"):
         if given.get(key) is not None:
             return len(given[key])

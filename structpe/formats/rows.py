@@ -6,7 +6,7 @@ with a column ``edge_index``, has a structure for each row.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -69,9 +69,17 @@ def _taken(each: Any, names: tuple[str, ...]) -> tuple[list[Any], dict[str, Any]
         needed = lacking[0] if isinstance(each, Mapping) else names[0]
         raise ConversionError(f"a node or edge in node-link form has no {needed!r}: {repr(each)[:80]}; give it one")
     found = [tuple(each[name]) if isinstance(each[name], list) else each[name] for name in names]
-    if wrong := [value for value in found if not isinstance(value, Hashable)]:
+    if wrong := [value for value in found if not _has_hash(value)]:
         raise ConversionError(f"the id {repr(wrong[0])[:80]} is not a text or number; give each node one")
     return found, {name: value for name, value in each.items() if name not in names}
+
+
+def _has_hash(value: Any) -> bool:
+    try:
+        hash(value)
+    except TypeError:  # also of what a tuple holds
+        return False
+    return True
 
 
 def _read(

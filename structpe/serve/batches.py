@@ -120,7 +120,8 @@ class RequestQueue(Generic[T, R]):
             until = self._jobs[0].since + self.wait
             while self._open and self._waiting < self.largest and (left := until - monotonic()) > 0:
                 self._change.wait(left)
-            taken, size = [], 0
+            taken: list[_Job[T, R]] = []
+            size = 0
             while self._jobs and (not taken or size + len(self._jobs[0].items) <= self.largest):
                 job = self._jobs.popleft()
                 self._waiting -= len(job.items)

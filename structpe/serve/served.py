@@ -33,7 +33,7 @@ KINDS = {
 """Forms that are texts, and the name of each in :func:`structpe.as_structure`."""
 SENTENCE = "sentence"
 """The form of a sentence that spaCy parses."""
-TRIED = {
+TRIED: dict[str, dict[str, Any]] = {
     "facts": {"facts": [["Ada Lovelace", "wrote about", "Analytical Engine"], ["Ada Lovelace", "born in", "London"]]},
     "penman": {"penman": "(w / want-01 :ARG0 (b / boy) :ARG1 (g / go-02 :ARG0 b))"},
     "smiles": {"smiles": "CC(=O)Oc1ccccc1C(=O)O"},

@@ -80,6 +80,7 @@ def test_words_and_graph6() -> None:
             {},
             "'edge_index' of the row is a str; give a list of sources",
         ),
+        ({"edge_index": [[0], [1]], "num_nodes": "1000000000"}, {}, "num_nodes is '1000000000'; give a whole number"),
         ({"edge_index": [[0, 1], [1]], "num_nodes": 2}, {}, "'edge_index' of the row has parts of diff"),
         ({"edge_index": [[0, 5], [1, 0]], "num_nodes": 2}, {}, "edge 1 is 5 -> 0, but the 2 nodes are 0..1"),
         ({"edge_index": [[0, 1]], "num_nodes": 2}, {}, "has shape (1, 2); give (2, edges)"),

@@ -88,6 +88,7 @@ def test_a_graph_of_d3() -> None:
         ({"nodes": nodes, "links": [{"source": "Myriel"}]}, "in node-link form has no 'target'"),
         ({"nodes": nodes, "links": [{"source": "Myriel", "target": 2}]}, "an edge names 2, but no node has this id"),
         ({"nodes": [{"id": {"a": 1}}]}, "the id {'a': 1} is not a text or number"),
+        ({"nodes": [{"id": [[1]]}]}, r"the id ([1],) is not a text or number"),
         ({"nodes": nodes, "links": 3}, "'links' is 3; give the list of edges"),
     ]:
         with pytest.raises(StructPEError) as caught:

@@ -154,7 +154,7 @@ def test_together_as_alone(sites: dict[str, WebApp]) -> None:
         (b'{"items": [{"words": 3}]}', 422, "item 1: 'words' is 3; give a text"),
         (b'{"items": [{"words": "a", "smiles": "C"}]}', 422, "item 1: it has smiles and words, which are two"),
         (b'{"items": [{"sentence": "a"}]}', 422, "item 1: the server has no parser; start it with --parser"),
-        (b'{"items": [{"nodes": [{"id": [[1]]}]}]}', 422, "item 1: it cannot be read (TypeError: unhashable"),
+        (b'{"items": [{"nodes": [{"id": [[1]]}]}]}', 422, "item 1: the id ([1],) is not a text or number"),
         (b'{"items": [{"structure": ' + b"[" * 900 + b"]" * 900 + b"}]}", 422, "item 1: a list is taken as triples"),
         (b'{"items": [{"structure": {"nodes": 1000000000}}]}', 422, "item 1: 'nodes' is 1000000000; give the list"),
         (b'{"items": [{"edge_index": [[0], [1]], "num_nodes": 1000000000}]}', 422, "has 1,000,000,000 nodes or units"),
