@@ -42,8 +42,6 @@ __all__ = [
 
 PADDING, UNKNOWN, FIRST, LAST = "<pad>", "<unk>", "<s>", "</s>"
 SPECIALS = (PADDING, UNKNOWN, FIRST, LAST)
-BLANK = "\u0120"
-"""The unit of a blank."""
 SMALLEST = 256 + len(SPECIALS)
 """Size of the smallest vocabulary: all bytes and the special units."""
 
@@ -195,13 +193,15 @@ class Preparer:
         return self._split(item)[0]
 
     def unread(self, items: Iterable[Item]) -> list[str]:
-        """The characters of labels that are read as single bytes: no unit has them, as they are in no text or few."""
-        found = {c for item in items for c in "".join((*item.structure.nodes, *item.structure.relations))}
-        return [c for c in sorted(found) if not c.isascii() and len(self._units(c)) > 1]
-
-    def _units(self, text: str) -> list[str]:
-        """The units of a text without the blank before it."""
-        return [unit for unit in self.tokenizer.encode(text).tokens if unit != BLANK]
+        """The characters of labels of which a byte is a unit of its own, as they are in no text or few."""
+        labels = {label for item in items for label in (*item.structure.nodes, *item.structure.relations)}
+        found = set()
+        for label in labels:
+            if not label.isascii():
+                read = self.tokenizer.encode(label)
+                bytes_of = [at for unit, at in zip(read.tokens, read.offsets, strict=True) if len(unit) == 1]
+                found |= {label[a:b] for a, b in bytes_of if not label[a:b].isascii()}
+        return sorted(found)
 
     def examples(
         self,
