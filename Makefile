@@ -4,7 +4,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 # Bytecode is written where a module is first imported, also where the environment forbids it: of 8,700 modules that the
-# demo installs, it imports 3,500, and pip would compile all of them.
+# demo installs, it imports 3,500, and pip would compile all of them. The tests import most, in two processes, and turn
+# warnings of the compiler into errors: for them all is compiled beforehand, on all cores.
 PIP := $(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt
 export PYTHONDONTWRITEBYTECODE =
 
@@ -84,4 +85,5 @@ $(VENV)/.demo: $(VENV)/.torch pyproject.toml
 $(VENV)/.test: $(VENV)/.torch pyproject.toml
 	$(PIP) --editable '.[dev]'
 	$(UNSHADOWED)
+	$(BIN)/python -W ignore -m compileall -qq -j 0 $(VENV)/lib || true  # some packages hold templates that are no Python
 	@touch $(VENV)/.demo $@

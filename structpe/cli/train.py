@@ -22,7 +22,8 @@ class TrainCommand(Command, name="train"):
         "structpe train examples/amr.yaml\n"
         "structpe train examples/amr.yaml --model.width 128 --training.seed 2 --out runs/wide\n"
         "structpe train examples/amr.yaml --training.hardware.jobs 4  # processes that encode the graphs\n"
-        "structpe train examples/facts.yaml --data.train mine.tsv --data.options.text Sentence --out runs/mine\n"
+        "structpe train examples/facts.yaml --data.train mine.tsv --data.dev null --data.test null "
+        "--data.options.text Sentence --out runs/mine\n"
         "structpe train examples/kg.yaml --reader webnlg --option comment=good --on-error skip --out runs/good"
     )
     overrides = True
