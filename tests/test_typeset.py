@@ -72,7 +72,9 @@ def test_no_formula_loses_anything(names: dict[str, type]) -> None:
 
 
 def loses_nothing(name: str, of: type) -> None:
-    line = (inspect.getdoc(of) or "").split("\n")[2]
+    title, before, line, after, *_ = [*(inspect.getdoc(of) or "").split("\n"), "", ""]
+    assert title, name
+    assert before == after == "", f"{name}: a page takes the third line as the formula, between empty lines"
     html = TYPESET["display"](line)
     page = ElementTree.fromstring(f"<p>{html.replace('&nbsp;', ' ')}</p>".replace("<wbr>", ""))
     text = " ".join(page.itertext())

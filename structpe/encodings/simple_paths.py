@@ -23,15 +23,15 @@ MOST = 100_000_000
 class SimplePaths(Encoding, name="simple-paths"):
     """Simple paths: how many of 0, 1, 2, ... steps lead from one node to another, none of which meets a node twice.
 
-    [log(1 + c_0), ..., log(1 + c_(steps - 1))] of query t and key s: values (r, steps), float64; c_k paths of k edges
-    lead from t to s.
+    [log(1 + c_0), ..., log(1 + c_(steps - 1))],  c_k paths of k edges lead from query t to key s
 
-    (Airale et al. 2025, SPSE.) Unlike random walks they tell a cycle from a path. Paths follow the direction of edges;
-    parallel edges count once, self-loops do not count; from a node to itself there is one path, of no step, so that c_0
-    is the identity of ``rrwp``. Counts are exact: paths are listed one by one. The authors estimate them from below for
-    graphs with many paths, by a search with random choices. They compose logarithms to keep the numbers small, in a
-    form that their code does not show; one logarithm is our choice. Units of one node have the value of the node with
-    itself. Pairs without such a path share a row of zeros, each other pair has its own.
+    Values (r, steps), float64. (Airale et al. 2025, SPSE.) Unlike random walks they tell a cycle from a path. Paths
+    follow the direction of edges; parallel edges count once, self-loops do not count; from a node to itself there is
+    one path, of no step, so that c_0 is the identity of ``rrwp``. Counts are exact: paths are listed one by one. The
+    authors estimate them from below for graphs with many paths, by a search with random choices. They compose
+    logarithms to keep the numbers small, in a form that their code does not show; one logarithm is our choice. Units of
+    one node have the value of the node with itself. Pairs without such a path share a row of zeros, each other pair has
+    its own.
 
     Args:
         steps: how many lengths, 0 among them.

@@ -175,6 +175,8 @@ class RootDistance(OfNodes, name="root-distance"):
 class SiblingIndex(OfNodes, name="sibling-index"):
     """The place of a node among the children of its parent in a tree, from 0; 0 for the root.
 
+    s(i) = |{j : parent(j) = parent(i), j before i}|
+
     Children are counted in reading order if the structure has one, else by node number. Beside the depth it is what
     tree-based positions of source code are made of (Bartkowiak and Gralinski 2025, as their abstract says; no code by
     the authors is known): give one ``learned`` table this encoding and another one ``depth``. All units of a node have

@@ -183,12 +183,12 @@ class Algebraic(_OfPlaces, name="algebraic"):
 class AlgebraicGrid(_OfPlaces, name="algebraic-grid"):
     """Algebraic positions of a grid: powers of one learned orthogonal matrix for each axis (Kogkalidis et al. 2024).
 
-    (q_i, k_j) -> (M_i q_i, M_j k_j),  M_i = W_1^(x_i1) + ... + W_a^(x_ia), the direct sum: each axis has an equal part
-    of the channels of a head.
+    (q_i, k_j) -> (M_i q_i, M_j k_j),  M_i = W_1^(x_i1) + ... + W_a^(x_ia)
 
-    Scores depend on the offsets on all axes. W_c = exp(U_c - U_c^T), U_c (d_h/a, d_h/a) learned, is that of a head, the
-    same in all layers. (Kogkalidis et al. 2024; their code, ``Grid``, which reads two axes; compared with it in
-    float64.) A unit without a place, such as a class token, is not turned.
+    The sum is direct: each axis has an equal part of the channels of a head. Scores depend on the offsets on all axes.
+    W_c = exp(U_c - U_c^T), U_c (d_h/a, d_h/a) learned, is that of a head, the same in all layers. (Kogkalidis et al.
+    2024; their code, ``Grid``, which reads two axes; compared with it in float64.) A unit without a place, such as a
+    class token, is not turned.
 
     Args:
         dims: sizes of the Transformer.
