@@ -14,6 +14,7 @@ sets of Hugging Face and in tables of pandas and Parquet; None is left out.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -181,6 +182,8 @@ def to_tensor(value: Any, what: str) -> Tensor:
 
 
 FIELDS = ("order", "owner", "root", "directed")
+MOST = 1 << 27
+"""Nodes of a graph: a number of them that comes from outside must not take all memory, as 10^10 did."""
 NO_FEATURES = ("edge_index", "num_nodes", "batch", "ptr", "y", "adj", "adj_t", "n_id", "e_id", *FIELDS)
 """Tensors that are features only if they are named."""
 TEXTS = ("labels", "relations", "units")
@@ -207,10 +210,12 @@ def of_arrays(
         what: the graph, in errors.
 
     Raises:
-        ConversionError: there is no ``edge_index``, or it has a wrong shape; ``directed`` is False and an edge has no
-            reverse; a feature is missing or does not fit.
+        ConversionError: there are too many nodes; there is no ``edge_index``, or it has a wrong shape; ``directed`` is
+            False and an edge has no reverse; a feature is missing or does not fit.
         StructureError: there is no node, an edge out of range, or NaN or infinity in a feature.
     """
+    if size > MOST:
+        raise ConversionError(f"the {what} has {size:,} nodes, and {MOST:,} are allowed; encode parts of the graph")
     pairs = ends_of(given, what)
     found = features_of(given, size, len(pairs), wanted)
     labels, relations = _texts(given, "labels", size), _texts(given, "relations", len(pairs))
@@ -311,11 +316,23 @@ def _texts(given: dict[str, Any], key: str, rows: int) -> list[str]:
     return list(value)
 
 
+def _whole(key: str, given: Any) -> int:
+    """A whole number, also as an array or a list of one; nothing is rounded, and no text is read."""
+    one = given
+    while isinstance(one, (list, tuple)) and len(one) == 1:
+        one = one[0]
+    if is_array(one) and math.prod(one.shape) == 1:
+        one = one.item()
+    if isinstance(one, bool) or not isinstance(one, (int, np.integer)) or one < 0:
+        raise ConversionError(f"{key} is {repr(given)[:80]}; give a whole number, 0 or more")
+    return int(one)
+
+
 def extras_of(given: dict[str, Any], name: str | None) -> dict[str, Any]:
     """The fields of a structure besides nodes, edges and features."""
     arrays = {key: to_array(given[key], key) for key in ("order", "owner") if is_array(given.get(key))}
     units = {} if given.get("units") is None else {"units": tuple(given["units"])}
-    root = {} if given.get("root") is None else {"root": int(given["root"])}
+    root = {} if given.get("root") is None else {"root": _whole("root", given["root"])}
     return {**arrays, **units, **root, "name": str(given.get("name") or "") if name is None else name}
 
 
@@ -381,10 +398,7 @@ def _array(key: str, value: Any) -> Any:
 
 def _size(given: Mapping[str, Any]) -> int:
     if (said := given.get("num_nodes")) is not None:
-        count = np.asarray(said).reshape(-1)
-        if count.dtype.kind not in "iu" or len(count) != 1 or count[0] < 0:
-            raise ConversionError(f"num_nodes is {repr(said)[:80]}; give a whole number, 0 or more")
-        return int(count[0])
+        return _whole("num_nodes", said)
     for key in ("x", "labels"):
         if given.get(key) is not None:
             return len(given[key])
